@@ -3,7 +3,8 @@
 
 Six ways, for memory of a node that is the same on both hosts:
     stock      `xl mem-set` on a host with upstream's Xen and Linux (stock_host.py), in a guest without vNUMA
-    stock_4k   the same on our host: Linux's balloon driver and Xen's page by page path are there, too, and Xen's counts
+    stock_4k   the same on our host: Linux's balloon driver and Xen's page by page path are there, too, and Xen's counts; but
+               pages are cleared twice, by the guest and by our hypervisor
     order9     `xl vnode-set`, with the hypervisor's superpage path switched off: extents of 2 MiB, page by page inside
     ours       `xl vnode-set`: extents of 2 MiB, each removed at once
     stock_unscrubbed, ours_unscrubbed
@@ -12,9 +13,11 @@ Six ways, for memory of a node that is the same on both hosts:
                that is idle; an emulator's idle CPU has no processor of its own, so that is in the time of ours
 
 Times are from the operator's command until the hypervisor has counted the memory: an emulator's, so only their ratio
-is a figure. Each way has three sizes: the time for a GiB is the slope of a line through them, so that what a command takes
-whatever the amount does not pass for a cost of memory; that is the line's other figure. Stock and ours alternate. What the
-hypervisor did is exact, from its own performance counters, and so is the amount.
+is a figure, and it is the emulator's, too: of stock's time half goes into flushes and what waits for them, interrupts between
+more CPUs than there are processors. Each way has three sizes: the time for a GiB is the slope of a line through them, so that
+what a command takes whatever the amount does not pass for a cost of memory; that is the line's other figure. Stock and ours
+alternate; each second run has all in the opposite order. What the hypervisor did is exact, from its own performance counters,
+and so is the amount. The emulator's memory is allocated as it is touched: ours is taken and given once before anything counts.
 
 Of `stock` the end is an event, and of `ours` xl's exit; of `stock_4k` nothing tells it, so that it is asked for each 0.2 s,
 which its fixed part has in it, not its slope.
@@ -31,7 +34,9 @@ import dataclasses
 import shlex
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from benchmarks import slopes, stock_host
 from benchmarks.results import Metric, from_runs, write
@@ -45,6 +50,7 @@ from lab.pipeline.paths import REPO
 from lab.rack import Rack
 
 COUNTERS = {"p2m_writes": "p2m: entries written", "flushes": "p2m: TLB flushes", "frees": "domheap: calls to free"}
+DIRTIED = {"dirtied": "heap: frames freed to be scrubbed"}  # of ours: what is to be cleared
 SUPERPAGES = "domheap: frames freed"
 REMOVED = "guest_remove_range: extents removed"
 PARAMETER = "guest-remove-range"
@@ -53,6 +59,9 @@ TAKE, GIVE = "take", "give"
 STOCKS = ("stock", "stock_4k")  # the first that was measured is what ours is compared with
 UNSCRUBBED = ("stock_unscrubbed", "ours_unscrubbed")
 WAYS = (*STOCKS, "order9", "ours", *UNSCRUBBED)
+ALTERNATE = ("stock", "stock_4k", "ours", *UNSCRUBBED)  # in each size of each run
+UPSTREAM = ("stock", "stock_unscrubbed")  # on upstream's host
+OURS = ("ours", "ours_unscrubbed")
 SCRUB_PAGES = "/sys/devices/system/xen_memory/xen_memory0/scrub_pages"  # of a guest's balloon
 RUNS = 5
 RACK = "large-node"
@@ -98,7 +107,10 @@ STOCK = {"cpus": '"2-3"'}
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One change of a guest's memory: which way, `take` or `give`, how much, how long, what Xen counted, in which run."""
+    """One change of a guest's memory: which way, `take` or `give`, how much, how long, what Xen counted, in which run.
+
+    `at`: its begin and end by this process's time.monotonic(), as far as that can be known from outside of dom0.
+    """
 
     way: str
     operation: str
@@ -106,6 +118,7 @@ class Step:
     seconds: float
     counts: Mapping[str, int]
     run: int = 0
+    at: tuple[float, float] = (0.0, 0.0)
 
     def per_2mib(self, count: str) -> float:
         """How often something was done for each 2 MiB."""
@@ -186,7 +199,7 @@ def _per_2mib(steps: Sequence[Step], operation: str, count: str) -> Metric:
     name = f"balloon.{operation}.{count}_per_2mib"
     runs = [step.per_2mib(count) for step in _of(steps, "ours", operation)]
     baseline: dict[str, float | str] = {}
-    for way in ("stock_4k", "order9"):
+    for way in ("stock_4k", "order9", "ours_unscrubbed"):
         values = [step.per_2mib(count) for step in _of(steps, way, operation)]
         if values:
             baseline[way] = round(statistics.median(values), 3)
@@ -199,7 +212,7 @@ def _per_2mib(steps: Sequence[Step], operation: str, count: str) -> Metric:
         "lower",
         baseline,
         runs,
-        f'Xen\'s counter "{COUNTERS[count]}", of the whole host while it was done',
+        f'Xen\'s counter "{(COUNTERS | DIRTIED)[count]}", of the whole host while it was done',
     )
 
 
@@ -212,7 +225,7 @@ def metrics(steps: Sequence[Step]) -> list[Metric]:
             _ratio(steps, operation, f"balloon.{operation}.unscrubbed.ratio", UNSCRUBBED[1], UNSCRUBBED[:1]),
             _fixed(steps, operation),
         ]
-        found += [_per_2mib(steps, operation, count) for count in COUNTERS]
+        found += [_per_2mib(steps, operation, count) for count in COUNTERS | DIRTIED]
     for way in WAYS:
         for operation in (TAKE, GIVE):
             found += _line_figures(steps, way, operation) + _size_figures(steps, way, operation)
@@ -220,7 +233,8 @@ def metrics(steps: Sequence[Step]) -> list[Metric]:
 
 
 HEAD = """
-now() {{ awk '{{print $1}}' /proc/uptime; }}
+now() {{ date +%s.%N; }}
+start=$(now)
 memory() {{ xl list {guest} | awk 'NR==2 {{print $3}}'; }}
 before=$(memory) && [ "$before" ] || exit 2
 """
@@ -229,9 +243,9 @@ before=$(memory) && [ "$before" ] || exit 2
 def stock_script(name: str, mib: int, direction: int, seconds: int) -> str:
     """A shell script for dom0: change a guest's memory by `mib` with `xl mem-set`, and print how long it took.
 
-    It ends when the hypervisor's count has changed by as much: `direction` is -1 (take) or 1 (give). It prints
-    `began ended before after`; exit status 1 when that did not happen within `seconds`. The new target is relative to the
-    old one, which is not quite what the hypervisor counts (it leaves out what the domain builder kept).
+    It ends when the hypervisor's count has changed by as much: `direction` is -1 (take) or 1 (give). It prints what Change
+    has; exit status 1 when that did not happen within `seconds`. The new target is relative to the old one, which is not
+    quite what the hypervisor counts (it leaves out what the domain builder kept).
     """
     guest = shlex.quote(name)
     reached = "-le" if direction < 0 else "-ge"
@@ -246,7 +260,7 @@ while after=$(memory); [ "$after" != "" ] && ! [ "$after" {reached} "$want" ]; d
   sleep 0.2
 done
 ended=$(now)
-echo "$began $ended $before $after"
+echo "$began $ended $before $after $start $(now)"
 """
 
 
@@ -270,41 +284,79 @@ while after=$(memory); [ "$after" != "" ] && ! [ "$after" {reached} "$want" ]; d
   read -r -t {seconds} -u "$rests" _ || exit 1
 done
 ended=$(now)
-echo "$began $ended $before $after"
+echo "$began $ended $before $after $start $(now)"
 """
     return f"bash -c {shlex.quote(script)}"
 
 
 def vnode_script(name: str, command: str) -> str:
-    """A shell script for dom0: type `command`, and print the same four numbers; what the command says is an error message."""
+    """A shell script for dom0: type `command`, and print the same; what the command says is an error message."""
     return f"""{HEAD.format(guest=shlex.quote(name))}
 began=$(now)
 {command} >&2 || exit
 ended=$(now)
-echo "$began $ended $before $(memory)"
+after=$(memory)
+echo "$began $ended $before $after $start $(now)"
 """
 
 
-def parse_change(out: str) -> tuple[float, int]:
-    """(seconds, MiB changed) from what a script printed. Raises ValueError."""
-    began, ended, before, after = out.split()
-    return float(ended) - float(began), abs(int(after) - int(before))
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """What a script printed: when the command began and ended, MiB before and after, when the script itself did.
+
+    Times are dom0's, in seconds from some point on.
+    """
+
+    began: float
+    ended: float
+    before: int
+    after: int
+    start: float
+    last: float
+
+    @property
+    def seconds(self) -> float:
+        """Of the command."""
+        return self.ended - self.began
+
+    @property
+    def mib(self) -> int:
+        """How much the hypervisor's count has changed, up or down."""
+        return self.after - self.before
+
+    def placed(self, called: float, returned: float) -> tuple[float, float]:
+        """When the command was, by the clock of who called the script: the way there is as long as the way back."""
+        way = (returned - called - (self.last - self.start)) / 2
+        return called + way + self.began - self.start, returned - way - (self.last - self.ended)
+
+
+def parse_change(out: str) -> Change:
+    """From what a script printed. Raises ValueError."""
+    began, ended, before, after, start, last = out.split()
+    return Change(float(began), float(ended), int(before), int(after), float(start), float(last))
+
+
+def _changed(operation: str, mib: int) -> int:
+    """By how much the hypervisor's count has to change."""
+    return -mib if operation == TAKE else mib
 
 
 def counts_since(dom0: Run, before: Mapping[str, int]) -> dict[str, int]:
     """How far the hypervisor's counters went since `before`."""
     after = counters(dom0)
-    return {key: counted(dict(before), after, name) for key, name in COUNTERS.items()}
+    return {key: counted(dict(before), after, name) for key, name in (COUNTERS | DIRTIED).items()}
 
 
 def told_step(stock: ElasticGuest, way: str, operation: str, mib: int, run: int = 0) -> Step:
     """One `xl mem-set` on upstream's host, whose hypervisor has no counters of ours. Raises as stock_step()."""
     timeout = STOCK_TIMEOUT
     script = told_script(stock.name, mib, -1 if operation == TAKE else 1, timeout)
-    seconds, changed = parse_change(checked(stock.dom0, script, timeout + 60.0))
-    if changed != mib:
-        raise RuntimeError(f"xl mem-set on upstream's host: Xen counts {changed} MiB, not {mib}")
-    return Step(way, operation, mib, seconds, {}, run)
+    called = time.monotonic()
+    change = parse_change(checked(stock.dom0, script, timeout + 60.0))
+    at = change.placed(called, time.monotonic())
+    if change.mib != _changed(operation, mib):
+        raise RuntimeError(f"xl mem-set on upstream's host: Xen counts {change.mib} MiB, not {_changed(operation, mib)}")
+    return Step(way, operation, mib, change.seconds, {}, run, at)
 
 
 def _add(steps: list[Step], step: Step) -> None:
@@ -313,12 +365,17 @@ def _add(steps: list[Step], step: Step) -> None:
     print(f"run {step.run}: {step.way} {step.operation} {step.mib} MiB: {step.seconds:.2f} s", flush=True)
 
 
+def _take_and_give(one: Callable[[str], Step], steps: list[Step]) -> None:
+    """A step of each operation, added to `steps`. Raises what they raise."""
+    for operation in (TAKE, GIVE):
+        _add(steps, one(operation))
+
+
 def told_steps(stock: ElasticGuest, way: str, mib: int, run: int, steps: list[Step]) -> str:
     """A take and a give on upstream's host, added to `steps`. What failed, empty if nothing did."""
     try:
         checked(stock.guest, f"echo {int(way not in UNSCRUBBED)} >{SCRUB_PAGES}")
-        for operation in (TAKE, GIVE):
-            _add(steps, told_step(stock, way, operation, mib, run))
+        _take_and_give(partial(told_step, stock, way, mib=mib, run=run), steps)
     except FAILURES as error:
         return f"upstream's host, run {run}, {mib} MiB: {error}"
     return ""
@@ -328,8 +385,8 @@ def stock_step(stock: ElasticGuest, operation: str, mib: int, run: int = 0, time
     """One `xl mem-set`. Raises CommandFailedError if the guest did not follow."""
     before = counters(stock.dom0)
     script = stock_script(stock.name, mib, -1 if operation == TAKE else 1, timeout)
-    seconds, changed = parse_change(checked(stock.dom0, script, timeout + 60.0))
-    return Step("stock_4k", operation, changed, seconds, counts_since(stock.dom0, before), run)
+    change = parse_change(checked(stock.dom0, script, timeout + 60.0))
+    return Step("stock_4k", operation, abs(change.mib), change.seconds, counts_since(stock.dom0, before), run)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -347,13 +404,15 @@ def vnode_step(node: Node, way: str, operation: str, mib: int, run: int = 0) -> 
     then_mib = node.full_mib - mib if operation == TAKE else node.full_mib
     before = counters(dom0)
     command = node.guest.command("vnode-set", str(node.number), f"{then_mib}M")
+    called = time.monotonic()
     done: Done = dom0(vnode_script(node.guest.name, command), VNODE_TIMEOUT)
+    returned = time.monotonic()
     if done.status != 0:
         raise RuntimeError(f"xl vnode-set {node.number} {then_mib}M: exit status {done.status}: {done.text.strip()}")
-    seconds, changed = parse_change(done.out)
-    if changed != mib:
-        raise RuntimeError(f"xl vnode-set {node.number} {then_mib}M: Xen counts {changed} MiB, not {mib}")
-    return Step(way, operation, mib, seconds, counts_since(dom0, before), run)
+    change = parse_change(done.out)
+    if change.mib != (wanted := _changed(operation, mib)):
+        raise RuntimeError(f"xl vnode-set {node.number} {then_mib}M: Xen counts {change.mib} MiB, not {wanted}")
+    return Step(way, operation, mib, change.seconds, counts_since(dom0, before), run, change.placed(called, returned))
 
 
 def superpage_path(dom0: Run, on: bool) -> None:
@@ -366,20 +425,16 @@ def scrub_heap(dom0: Run, on: bool) -> None:
     checked(dom0, f"xl set-parameters scrub-domheap={'yes' if on else 'no'}")
 
 
-def unscrubbed_steps(upstream: ElasticGuest, node: Node, mib: tuple[int, int], run: int, steps: list[Step]) -> str:
-    """A take and a give of each host that nobody clears anything of, added to `steps`; it is as before in any case.
+def unscrubbed_steps(node: Node, mib: int, run: int, steps: list[Step]) -> None:
+    """A take and a give that our hypervisor clears nothing of, added to `steps`; it is as before in any case.
 
-    `mib`: on upstream's host, and on ours. What failed on upstream's host, empty if nothing did. Raises one of FAILURES of ours.
+    Raises one of FAILURES.
     """
-    theirs, ours = UNSCRUBBED
-    lost = told_steps(upstream, theirs, mib[0], run, steps)
     try:
         scrub_heap(node.guest.dom0, False)
-        for operation in (TAKE, GIVE):
-            _add(steps, vnode_step(node, ours, operation, mib[1], run))
+        _take_and_give(partial(vnode_step, node, "ours_unscrubbed", mib=mib, run=run), steps)
     finally:
         scrub_heap(node.guest.dom0, True)
-    return lost
 
 
 def measure(
@@ -403,20 +458,24 @@ def measure(
     dom0 = node.guest.dom0
     try:
         superpage_path(dom0, True)
+        for operation in (TAKE, GIVE):
+            vnode_step(node, "ours", operation, max(sizes.ours))
         for run in range(runs):
-            for little, much in zip(sizes.stock_4k, sizes.ours, strict=True):
-                if upstream and not lost:
-                    lost = told_steps(upstream, "stock", little, run, steps)
-                for operation in (TAKE, GIVE):
-                    _add(steps, stock_step(stock, operation, little, run))
-                for operation in (TAKE, GIVE):
-                    _add(steps, vnode_step(node, "ours", operation, much, run))
-                if upstream and not lost:
-                    lost = unscrubbed_steps(upstream, node, (little, much), run, steps)
+            pairs = list(zip(sizes.stock_4k, sizes.ours, strict=True))
+            for little, much in reversed(pairs) if run % 2 else pairs:
+                for way in reversed(ALTERNATE) if run % 2 else ALTERNATE:
+                    mib = much if way in OURS else little
+                    if way in UPSTREAM:
+                        lost = lost or (told_steps(upstream, way, mib, run, steps) if upstream else "")
+                    elif way == "stock_4k":
+                        _take_and_give(partial(stock_step, stock, mib=mib, run=run), steps)
+                    elif way == "ours":
+                        _take_and_give(partial(vnode_step, node, way, mib=mib, run=run), steps)
+                    elif upstream and not lost:
+                        unscrubbed_steps(node, mib, run, steps)
         superpage_path(dom0, False)
         for mib in sizes.order9:
-            for operation in (TAKE, GIVE):
-                _add(steps, vnode_step(node, "order9", operation, mib))
+            _take_and_give(partial(vnode_step, node, "order9", mib=mib), steps)
     finally:
         superpage_path(dom0, True)
         node.guest.detach(node.number, timeout=300.0)

@@ -3,9 +3,13 @@
 
 The emulator is asked for the registers of all its CPUs, again and again, while memory is taken and given: at which function
 each is, of the hypervisor or of a kernel, or that it runs a program, or waits. Nothing is built in or switched on for it, so
-both ways are as they are otherwise. At a moment at which several CPUs work each has a part of it; one at which none does is
-waiting. The functions are put together to steps by their names (STEPS); what belongs to none is said by name, and is what is
-not explained. So is the sum exact: the steps of an extent, with what is waiting and not explained, add up to its time.
+both ways are as they are otherwise: stock on upstream's host (stock_host.py), 768 MiB of it, ours on our own, 4 GiB. Looks
+from the begin of the command to its end count, as far as that can be told from outside: to half of what ssh takes, some ten
+milliseconds. At a moment at which several CPUs work each has a part of it; one at which none does is waiting. The functions
+are put together to steps by their names (STEPS); what belongs to none is said by name, and that, with what is waiting, is what
+is not explained. Returns and calls of pointers go through functions of their own, of which nobody can tell whose they are:
+they are shared out as the rest of the same code is, also to what is not explained. The parts add up to the mean time of the
+runs, which has the command in it: the note says how much that is. Programs are a step as a whole: xl, xenstored, the shell.
 
 The kernel of dom0 is the guest's: what dom0's does is told from the guest's by the function only.
 
@@ -32,7 +36,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.balloon import ELASTIC, GIVE, SIZES, STOCK, TAKE, Node, Step, stock_step, vnode_step
+from benchmarks import stock_host
+from benchmarks.balloon import ELASTIC, GIVE, RACK, SIZES, STOCK, TAKE, Node, Step, told_step, vnode_step
 from benchmarks.results import Metric, from_runs, write
 from lab.command import checked
 from lab.description import RackDescription
@@ -44,8 +49,8 @@ from lab.rack import Rack
 
 RUNS = 3
 INTERVAL = 0.01  # seconds between two looks
-# So much that what a command takes in any case is little of it, and so is what stock's end is asked for too late: of ours the
-# largest of benchmarks/balloon.py, of stock four times that.
+# So much that what a command takes in any case is little of a take, and not all of a give: of ours the largest of
+# benchmarks/balloon.py, of stock four times that.
 STOCK_MIB, OURS_MIB = 4 * max(SIZES.stock), max(SIZES.ours)
 STOCK_GUEST = {**STOCK, "memory": str(2 * STOCK_MIB)}
 COMMAND_MIB = 64  # of a command of which the amount is next to nothing
@@ -53,7 +58,7 @@ MOST_NAMED = 10  # functions of a note
 ENOUGH = 90.0  # % of an extent's time that has to be explained
 
 IDLE, PROGRAM, XEN, KERNEL, UNKNOWN = "idle", "program", "xen", "kernel", "unknown"
-WAITING, OTHER = "waiting", "other"
+WAITING, OTHER, SHARED_OUT = "waiting", "other", "thunks"
 
 # From where on code is the hypervisor's, and a kernel's (both without a random base), and where each ends.
 XEN_CODE = range(0xFFFF82D000000000, 0xFFFF82D080000000)
@@ -170,8 +175,8 @@ STEPS: Sequence[tuple[str, str, str]] = (
         r"generic_permission|touch_atime|format_decode|number|v?s?n?printf.*|xas_.*|cgroup_.*|percpu_.*|virtqueue_.*|pud_val",
     ),
     # By which functions return, and call what they have a pointer to: whose they are is not to be told.
-    ("thunks", XEN, THUNKS),
-    ("thunks", KERNEL, THUNKS),
+    (SHARED_OUT, XEN, THUNKS),
+    (SHARED_OUT, KERNEL, THUNKS),
 )
 _STEPS = tuple((step, of, re.compile(names)) for step, of, names in STEPS)
 _WAITS = re.compile(r".*idle.*|.*safe_halt.*|.*mwait.*|cpu_relax|halt_.*")
@@ -244,7 +249,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.moments = 0
-        self.steps: dict[str, float] = collections.defaultdict(float)
+        self._steps: dict[tuple[str, str], float] = collections.defaultdict(float)  # by whose code and step
         self.others: dict[str, float] = collections.defaultdict(float)
         self.functions: dict[str, float] = collections.defaultdict(float)
 
@@ -253,14 +258,28 @@ class Tally:
         self.moments += 1
         at_work = [place for place in places if place.of != IDLE]
         if not at_work:
-            self.steps[WAITING] += 1
+            self._steps[IDLE, WAITING] += 1
         for place in at_work:
             part = 1 / len(at_work)
-            self.steps[place.step] += part
+            self._steps[place.of, place.step] += part
             if place.step == OTHER:
                 self.others[place.function] += part
             if place.function:
                 self.functions[place.function] += part
+
+    @property
+    def steps(self) -> dict[str, float]:
+        """Moments by step; what nobody can tell whose it is has been shared out among the steps of the same code."""
+        found: dict[str, float] = collections.defaultdict(float)
+        for code in {of for of, _ in self._steps}:
+            mine = {step: weight for (of, step), weight in self._steps.items() if of == code}
+            thunks = mine.pop(SHARED_OUT, 0.0)
+            known = sum(mine.values())
+            for step, weight in mine.items():
+                found[step] += weight * (1 + thunks / known)
+            if not known:
+                found[OTHER] += thunks
+        return found
 
     def share(self, step: str) -> float:
         """Of all moments, 0 to 1."""
@@ -273,10 +292,14 @@ class Tally:
 
 
 class Sampler:
-    """Looks at all CPUs while something is done. A context manager; an error of a look is raised as it is left."""
+    """Looks at all CPUs while something is done. A context manager; an error of a look is raised as it is left.
 
-    def __init__(self, look: Callable[[], Sequence[Place]], tally: Tally, interval: float = INTERVAL) -> None:
-        self._look, self._tally, self._interval = look, tally, interval
+    `looks`: when each was, by time.monotonic(), and where the CPUs were.
+    """
+
+    def __init__(self, look: Callable[[], Sequence[Place]], interval: float = INTERVAL) -> None:
+        self.looks: list[tuple[float, Sequence[Place]]] = []
+        self._look, self._interval = look, interval
         self._ends = threading.Event()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="sampler")
@@ -284,13 +307,16 @@ class Sampler:
     def _run(self) -> None:
         try:
             while not self._ends.is_set():
-                self._tally.add(self._look())
+                began = time.monotonic()
+                places = self._look()
+                self.looks.append(((began + time.monotonic()) / 2, places))
                 self._ends.wait(self._interval)
         except (LabError, Malformed) as error:
             self._error = error
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Sampler:
         self._thread.start()
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._ends.set()
@@ -308,6 +334,13 @@ class Profile:
     steps: list[Step] = dataclasses.field(default_factory=list)
     tally: Tally = dataclasses.field(default_factory=Tally)
 
+    def add(self, step: Step, looks: Sequence[tuple[float, Sequence[Place]]]) -> None:
+        """One run, and of the looks those that were while it lasted."""
+        self.steps.append(step)
+        for at, places in looks:
+            if step.at[0] <= at <= step.at[1]:
+                self.tally.add(places)
+
     @property
     def extent_ms(self) -> list[float]:
         """Of each run, for 2 MiB."""
@@ -324,8 +357,8 @@ def heaviest(weights: Mapping[str, float], moments: int) -> str:
     return ", ".join(f"{name} {100 * weights[name] / moments:.1f} %" for name in by_weight(weights)[:MOST_NAMED])
 
 
-def profile_metrics(profiles: Sequence[Profile]) -> list[Metric]:
-    """An extent's time with that of its steps beside it, and how much of it is explained."""
+def profile_metrics(profiles: Sequence[Profile], commands: Sequence[Command] = ()) -> list[Metric]:
+    """An extent's time with that of its steps beside it, and how much of it is explained. `commands`: small ones of ours."""
     found = []
     for profile in profiles:
         name = f"extent.{profile.way}.{profile.operation}"
@@ -336,17 +369,20 @@ def profile_metrics(profiles: Sequence[Profile]) -> list[Metric]:
                 for what, unit in (("ms", "ms"), ("explained", "%"))
             ]
             continue
-        ms = statistics.median(runs)
-        order = by_weight(tally.steps)
-        parts: dict[str, float | str] = {step: round(ms * tally.share(step), 4) for step in order}
+        ms = statistics.fmean(runs)  # as the looks are of all of them
+        weights = tally.steps
+        parts: dict[str, float | str] = {step: round(ms * weights[step] / tally.moments, 4) for step in by_weight(weights)}
         mib = sorted({step.mib for step in profile.steps})
+        alone = [1000 * each.all / (max(mib) / 2) for each in commands if each.operation == profile.operation]
+        small = f", {statistics.median(alone):.3f} ms of it" if alone and profile.way == "ours" else ""
         note = (
-            f"2 MiB of {', '.join(map(str, mib))}, with a part of the command; steps by {tally.moments} looks; "
+            f"mean; 2 MiB of {', '.join(map(str, mib))}, with a part of the command{small}; steps by {tally.moments} looks; "
             f"most at {heaviest(tally.functions, tally.moments)}"
         )
         found.append(Metric(f"{name}.ms", ms, "ms", "lower", parts, runs, note))
         others = heaviest(tally.others, tally.moments)
-        note = f"at least {ENOUGH:.0f} is wanted" + (f"; of no step: {others}" if others else "")
+        lack = "" if tally.explained >= ENOUGH else f", and this is less; waiting {100 * tally.share(WAITING):.1f} %"
+        note = f"at least {ENOUGH:.0f} is wanted{lack}" + (f"; of no step: {others}" if others else "")
         found.append(Metric(f"{name}.explained", tally.explained, "%", "higher", note=note))
     return found
 
@@ -438,35 +474,45 @@ class Record:
 
     def metrics(self) -> list[Metric]:
         """The figures."""
-        return [*profile_metrics(self.profiles), *command_metrics(self.commands)]
+        return [*profile_metrics(self.profiles, self.commands), *command_metrics(self.commands)]
 
 
-def measure(
-    stock: ElasticGuest, node: Node, look: Callable[[], Sequence[Place]], record: Record, runs: int = RUNS
-) -> None:
-    """All of it, the node absent before and after; adds to `record` as it goes. Raises what the steps raise."""
+Look = Callable[[], Sequence[Place]]
+
+
+def measure(stock: ElasticGuest, node: Node, looks: tuple[Look, Look], record: Record, runs: int = RUNS) -> None:
+    """All of it, the node absent before and after; adds to `record` as it goes. `looks`: at stock's host, and at ours.
+
+    Ours is taken and given once before that counts: the emulator's memory is allocated as it is touched. Raises what the steps
+    raise.
+    """
     attached = node.guest.attach(node.number, timeout=300.0)
     if attached.status != 0:
         raise RuntimeError(f"xl vnode-attach: exit status {attached.status}: {attached.text.strip()}")
     try:
+        for operation in (TAKE, GIVE):
+            vnode_step(node, "ours", operation, OURS_MIB)
         for run in range(runs):
             for profile in record.profiles:
-                with Sampler(look, profile.tally):
+                with Sampler(looks[profile.way == "ours"]) as sampler:
                     if profile.way == "stock":
-                        step = stock_step(stock, profile.operation, STOCK_MIB, run, timeout=300)
+                        step = told_step(stock, "stock", profile.operation, STOCK_MIB, run)
                     else:
                         step = vnode_step(node, "ours", profile.operation, OURS_MIB, run)
-                profile.steps.append(step)
+                profile.add(step, sampler.looks)
             record.commands += [one_command(node, operation) for operation in (TAKE, GIVE)]
     finally:
         node.guest.detach(node.number, timeout=300.0)
 
 
-def looks(host: Host, artifacts: Path = ARTIFACTS) -> Callable[[], Sequence[Place]]:
-    """A look at all CPUs of a host that this process has booted. Raises LabError, Malformed, OSError."""
-    done = subprocess.run(["nm", artifacts / "xen" / "xen-syms"], capture_output=True, text=True, check=False)
+def look_at(host: Host, variant: str = "", artifacts: Path = ARTIFACTS) -> Look:
+    """A look at all CPUs of a host that this process has booted; `variant`: "-stock" for upstream's hypervisor and kernel.
+
+    Raises LabError, Malformed, OSError.
+    """
+    done = subprocess.run(["nm", artifacts / f"xen{variant}" / "xen-syms"], capture_output=True, text=True, check=False)
     xen = Symbols(done.stdout)
-    kernel = Symbols((artifacts / "linux" / "System.map").read_text())
+    kernel = Symbols((artifacts / f"linux{variant}" / "System.map").read_text())
     machine = host.machine
     if machine is None:
         raise LabError("another process has booted the host: only that one can look at its CPUs")
@@ -482,13 +528,13 @@ def main(arguments: Sequence[str] = ()) -> int:
     failure = None
     began = time.monotonic()
     try:
-        with Rack.boot(RackDescription.load("large-node"), meter=False) as rack:
-            host = rack.host()
-            look = looks(host)
-            stock = host.start_guest(REPO / "configs" / "stock1.cfg", STOCK_GUEST)
+        with stock_host.boot(f"{RACK}@stock") as other, Rack.boot(RackDescription.load(RACK), meter=False) as rack:
+            upstream, host = other.host(), rack.host()
+            looks = look_at(upstream, stock_host.RELEASE), look_at(host)
+            stock = stock_host.start_guest(upstream, REPO / "configs" / "stock1.cfg", STOCK_GUEST)
             guest = host.start_guest(REPO / "configs" / "guest2.cfg", ELASTIC)
             node = Node(guest, 1, guest.listed()[1]["max_kib"] // 1024)
-            measure(stock, node, look, record, runs)
+            measure(stock, node, looks, record, runs)
     except (LabError, Malformed, RuntimeError, ValueError, OSError) as error:
         failure = str(error)
     found = record.metrics()

@@ -131,8 +131,10 @@ def metrics(scrubs: Sequence[Scrub]) -> list[Metric]:
             value = statistics.median(runs) if runs else None
             found.append(Metric(f"scrub.{what}.{way}.seconds_per_gib", value, "s", "lower", baseline, runs, note))
     one, others = slope["clean", ONE], slope["clean", ALL]
-    ratios = [one[run] / others[run] for run in sorted(one) if others.get(run, 0) > 0]
-    note = "one CPU's slope against all, in the same run" if ratios else "no run has both"
+    ratios = [one[run] / others[run] for run in sorted(one) if min(one[run], others.get(run, 0)) > 0]
+    note = "one CPU's slope against all, in the same run"
+    if not ratios:
+        note = "no run has both, each longer for more memory: it is clean before anybody looks"
     found.append(Metric("scrub.clean.ratio", statistics.median(ratios) if ratios else None, "x", "higher", {}, ratios, note))
     helped = [each.helped for each in scrubs if each.way == ALL]
     note = f'Xen\'s counter "{HELPED}"' if helped else "not measured"

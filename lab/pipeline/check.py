@@ -18,7 +18,7 @@ from .build import JOBS, OBJECTS, UAPI
 from .paths import REPO, tracked
 from .progress import Progress
 
-HOOK_LINES = 15  # architecture.md: a longer hook is a sign that logic leaked out of the overlay
+HOOK_LINES = 15  # CONTRIBUTING.md: a longer hook is a sign that logic leaked out of the overlay
 PYTHON = ("lab", "benchmarks", "tests", "toolstack")
 # BIT_MACRO: uapi headers have no BIT(). CAMELCASE: names that upstream gave. MACRO_ARG_REUSE: every iterator does.
 CHECKPATCH_IGNORED = "FILE_PATH_CHANGES,SPDX_LICENSE_TAG,BIT_MACRO,CAMELCASE,MACRO_ARG_REUSE"

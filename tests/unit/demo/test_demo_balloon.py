@@ -14,6 +14,7 @@ import pytest
 from benchmarks import balloon, stock_host
 from benchmarks.balloon import (
     COUNTERS,
+    DIRTIED,
     ELASTIC,
     GIVE,
     NODE_MIB,
@@ -48,7 +49,8 @@ def line(way: str, operation: str, s_per_gib: float, fixed: float, run: int = 0)
             operation,
             mib,
             fixed + s_per_gib * mib / 1024,
-            {"p2m_writes": mib // 2 * each, "flushes": mib // 2 * each * (operation == TAKE), "frees": mib // 2 * each},
+            dict.fromkeys(("p2m_writes", "frees"), mib // 2 * each)
+            | {"flushes": mib // 2 * each * (operation == TAKE), "dirtied": 0},
             run,
         )
         for mib in sizes
@@ -107,6 +109,20 @@ def test_without_scrubbing_is_compared_with_the_same() -> None:
     for way in ("stock_unscrubbed", "ours_unscrubbed"):
         some = figures([*STEPS, *line("stock", TAKE, 70.0, 1.0), *(step for step in more if step.way != way)])
         assert some["balloon.take.unscrubbed.ratio"].value is None
+
+
+def test_of_three_runs_the_one_in_the_middle_counts() -> None:
+    three = [*line("stock", TAKE, 70.0, 1.0, 0), *line("stock", TAKE, 80.0, 1.0, 1), *line("stock", TAKE, 400.0, 1.0, 2)]
+    ratio = figures([*three, *(step for run in range(3) for step in line("ours", TAKE, 1.0, 1.0, run))])["balloon.take.ratio"]
+    assert ratio.value == pytest.approx(80.0) and ratio.better == "higher"
+
+
+def test_a_slope_is_of_all_sizes() -> None:
+    """Not of the least and the largest: who is off the line in the middle counts, too."""
+    off = [dataclasses.replace(step, seconds=step.seconds + 1.0 * (step.mib == 2048)) for step in line("ours", TAKE, 1.0, 1.0)]
+    (found,) = lines(off, "ours", TAKE)
+    # Least squares by hand: 1, 2 and 4 GiB; 2, 4 and 5 s.
+    assert found.seconds_per_gib == pytest.approx(13 / 14) and found.fixed_seconds == pytest.approx(1.5)
 
 
 def test_what_a_command_takes_is_beside_it() -> None:
@@ -169,6 +185,9 @@ def test_the_largest_of_ours_is_in_the_node_and_4_gib() -> None:
     assert all(len(sizes) >= 3 for sizes in (SIZES.stock_4k, SIZES.order9, SIZES.ours))
 
 
+SLOW = 0.3  # seconds that a command takes
+
+
 def _commands(tmp_path: Path, after: int) -> dict[str, str]:
     """A fake `xl` whose guest has 512 MiB until the second `list` after mem-set, and `after` from then on.
 
@@ -178,7 +197,7 @@ def _commands(tmp_path: Path, after: int) -> dict[str, str]:
         f"""#!/bin/sh
 case $1 in
 domid) echo 7;;
-mem-set) echo "$3" > {tmp_path}/target;;
+mem-set) sleep {SLOW}; echo "$3" > {tmp_path}/target;;
 list) n=512
   if [ -e {tmp_path}/target ]; then [ -e {tmp_path}/seen ] && n={after}; : > {tmp_path}/seen; fi
   printf 'Name ID Mem VCPUs\\n%s 1 %s 2 r 1.0\\n' "$2" "$n";;
@@ -203,8 +222,9 @@ def test_the_script_waits_for_the_hypervisors_count(tmp_path: Path, direction: i
         text=True,
         check=True,
     )
-    seconds, changed = parse_change(done.stdout)
-    assert changed == 64 and 0 <= seconds < 10
+    change = parse_change(done.stdout)
+    assert change.mib == direction * 64 and SLOW <= change.seconds < 10
+    assert change.start < change.began < change.ended < change.last
     assert (tmp_path / "target").read_text(encoding="utf-8").strip() == target
 
 
@@ -219,10 +239,10 @@ def test_the_script_gives_up_on_a_guest_that_does_not_follow(tmp_path: Path) -> 
     assert done.returncode == 1 and done.stdout == ""
 
 
-def _rests(tmp_path: Path, times: int, then: str) -> dict[str, str]:
+def _rests(tmp_path: Path, times: int, then: str, after: int = 448) -> dict[str, str]:
     """Those commands, with a fake `xenstore-watch` that tells `times` times, and `then`; what is done is written down.
 
-    The guest has 512 MiB until the third rest, and 448 from then on. A rest comes when the one before was asked about.
+    The guest has 512 MiB until the third rest, and `after` from then on. A rest comes when the one before was asked about.
     """
     env = _commands(tmp_path, 0)
     rests = tmp_path / "rests"
@@ -231,9 +251,9 @@ def _rests(tmp_path: Path, times: int, then: str) -> dict[str, str]:
         f"""#!/bin/sh
 case $1 in
 domid) echo 7;;
-mem-set) echo "$3" >{tmp_path}/target; echo set >{tmp_path}/go;;
+mem-set) sleep {SLOW}; echo "$3" >{tmp_path}/target; echo set >{tmp_path}/go;;
 list) echo list >>{tmp_path}/log
-  n=512; [ -e {rests}/3 ] && n=448
+  n=512; [ -e {rests}/3 ] && n={after}
   printf 'Name ID Mem VCPUs\\n%s 1 %s 2 r 1.0\\n' "$2" "$n";;
 esac
 """,
@@ -259,19 +279,20 @@ done
     return env
 
 
-def test_where_the_balloon_tells_nothing_is_asked_in_between(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("direction", "after", "target"), [(-1, 448, "449m"), (1, 576, "577m")])
+def test_where_the_balloon_tells_nothing_is_asked_in_between(tmp_path: Path, direction: int, after: int, target: str) -> None:
     """Each rest is one question, and who told is stopped, else this would wait for it. xenstore's first event always comes."""
     done = subprocess.run(
-        ["sh", "-c", told_script("guest", 64, -1, 20)],
-        env=_rests(tmp_path, 3, "exec sleep 60"),
+        ["sh", "-c", told_script("guest", 64, direction, 20)],
+        env=_rests(tmp_path, 3, "exec sleep 60", after),
         capture_output=True,
         text=True,
         check=True,
         timeout=30,
     )
-    seconds, changed = parse_change(done.stdout)
-    assert changed == 64 and 0 <= seconds < 20
-    assert (tmp_path / "target").read_text(encoding="utf-8").strip() == "449m"
+    change = parse_change(done.stdout)
+    assert change.mib == direction * 64 and SLOW <= change.seconds < 20
+    assert (tmp_path / "target").read_text(encoding="utf-8").strip() == target
     log = (tmp_path / "log").read_text(encoding="utf-8").split()
     assert log == ["list", "/local/domain/7/data/balloon-rests", "list", *["rests", "list"] * 3]
 
@@ -293,12 +314,13 @@ def test_a_balloon_that_never_gets_there_is_given_up(tmp_path: Path, times: int,
 def test_the_script_of_vnode_set(tmp_path: Path, says: str, status: int) -> None:
     """It asks the hypervisor before and after, outside of the time; the command's words and status are passed on."""
     env = _commands(tmp_path, 448)
-    command = f"sh -c 'echo words; : >{tmp_path}/target; : >{tmp_path}/seen; {says}'"
+    command = f"sh -c 'sleep {SLOW}; echo words; : >{tmp_path}/target; : >{tmp_path}/seen; {says}'"
     done = subprocess.run(["sh", "-c", vnode_script("g", command)], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == status and done.stderr == "words\n"
     if status == 0:
-        seconds, changed = parse_change(done.stdout)
-        assert changed == 64 and 0 <= seconds < 10
+        change = parse_change(done.stdout)
+        assert change.mib == -64 and SLOW <= change.seconds < 10
+        assert change.start < change.began < change.ended < change.last
     else:
         assert done.stdout == ""
 
@@ -310,7 +332,7 @@ class PlayedDom0:
         """What fails, and whether memory is cleared when it does."""
         self.superpages = self.scrubs = True
         self.scrubbed: list[bool] = []  # of each change of memory, whether somebody clears it
-        self.written = 0
+        self.written = self.dirtied = 0
         self.node_mib = 512
         self.off_mib = off_mib
         self.fails, self.scrubs_then = fails, scrubs_then
@@ -327,17 +349,19 @@ class PlayedDom0:
         elif match := re.fullmatch(r"echo ([01]) >/sys/\S+/scrub_pages", command):
             self.scrubs = match[1] == "1"
         elif command == "xenperf":
-            return Done(0, "".join(f"{name:<35}  T= {self.written}\n" for name in COUNTERS.values()))
+            counts = dict.fromkeys(COUNTERS.values(), self.written) | dict.fromkeys(DIRTIED.values(), self.dirtied)
+            return Done(0, "".join(f"{name:<35}  T= {count}\n" for name, count in counts.items()))
         elif match := re.search(r"want=\$\(\(before \+ (-?\d+)\)\)", command):
             self.written += abs(int(match[1])) * 256
             self.scrubbed.append(self.scrubs)
-            return Done(0, f"10.0 16.0 1000 {1000 + int(match[1]) + self.off_mib}\n")
+            return Done(0, f"10.0 16.0 1000 {1000 + int(match[1]) + self.off_mib} 9.0 17.5\n")
         elif match := re.search(r"xl vnode-set g 1 (\d+)M", command):
             before, self.node_mib = self.node_mib, int(match[1])
             changed = abs(self.node_mib - before)
             self.scrubbed.append(self.scrubs)
             self.written += changed // 2 * (1 if self.superpages else 512)
-            return Done(0, f"20.0 20.5 {before} {self.node_mib + self.off_mib}\n")
+            self.dirtied += 256 * max(0, before - self.node_mib) * self.scrubs
+            return Done(0, f"20.0 20.5 {before} {self.node_mib + self.off_mib} 19.0 21.5\n")
         return Done(0, "")
 
 
@@ -349,20 +373,27 @@ def guests(dom0: PlayedDom0) -> tuple[ElasticGuest, Node]:
 
 
 def test_the_whole_comparison(capsys: pytest.CaptureFixture[str]) -> None:
-    """Stock and ours alternate, each size of each; then order9 without the superpage path, which is on again at the end."""
+    """Stock and ours alternate, each size of each, the second time in the opposite order; then order9 without the superpage
+    path, which is on again at the end. Before all of it ours is taken and given once."""
     dom0, steps = PlayedDom0(), list[Step]()
     measure(*guests(dom0), steps, runs=2, sizes=SMALL)
     assert [(step.way, step.mib, step.run, step.counts["p2m_writes"]) for step in steps if step.operation == TAKE] == [
         *[
             found
-            for run in range(2)
             for little, much in ((16, 128), (32, 256))
-            for found in (("stock_4k", little, run, little * 256), ("ours", much, run, much // 2))
+            for found in (("stock_4k", little, 0, little * 256), ("ours", much, 0, much // 2))
+        ],
+        *[
+            found
+            for little, much in ((32, 256), (16, 128))
+            for found in (("ours", much, 1, much // 2), ("stock_4k", little, 1, little * 256))
         ],
         *[("order9", mib, 0, mib * 256) for mib in (64, 128)],
     ]
     assert [step.operation for step in steps] == [TAKE, GIVE] * (len(steps) // 2)
     assert dom0.superpages and dom0.node_mib == 512
+    typed = [match[1] for command in dom0.typed if (match := re.search(r"xl vnode-set g 1 (\d+)M", command))]
+    assert typed[:4] == ["256", "512", "384", "512"] and len(typed) == 2 + sum("stock" not in step.way for step in steps)
     assert [command for command in dom0.typed if "tach" in command] == ["xl vnode-attach g 1", "xl vnode-detach g 1"]
     said = capsys.readouterr().out.splitlines()
     assert len(said) == len(steps) and said[2] == "run 0: ours take 128 MiB: 0.50 s"
@@ -374,23 +405,32 @@ def test_upstreams_host_has_its_turn_first() -> None:
     measure(*guests(dom0), steps, runs=2, sizes=SMALL, upstream=ElasticGuest("u", upstream, upstream))
     ways = ("stock", "stock_4k", "ours", "stock_unscrubbed", "ours_unscrubbed")
     assert [(step.way, step.operation) for step in steps if step.way != "order9"] == [
-        (way, operation) for _ in range(4) for way in ways for operation in (TAKE, GIVE)
+        (way, operation)
+        for order in (ways, ways, ways[::-1], ways[::-1])
+        for way in order
+        for operation in (TAKE, GIVE)
     ]
     for way in ("stock", "stock_unscrubbed", "ours_unscrubbed"):
         sizes = (128, 128, 256, 256) if "ours" in way else (16, 16, 32, 32)
-        assert [(step.mib, step.run) for step in steps if step.way == way] == [(mib, run) for run in range(2) for mib in sizes]
+        assert [(step.mib, step.run) for step in steps if step.way == way] == [
+            *[(mib, 0) for mib in sizes],
+            *[(mib, 1) for mib in sizes[::-1]],
+        ]
     assert all(not step.counts for step in steps if step.way in ("stock", "stock_unscrubbed"))
     changes = [command for command in upstream.typed if "scrub_pages" not in command]
     assert len(changes) == 16 and all("xenstore-watch" in command for command in changes)
-    assert upstream.scrubbed == [True, True, False, False] * 4
-    assert dom0.scrubbed == [*[True, True, True, True, False, False] * 4, *[True] * 4] and dom0.scrubs
+    assert upstream.scrubbed == [*[True, True, False, False] * 2, *[False, False, True, True] * 2]
+    cleared = [*[True, True, True, True, False, False] * 2, *[False, False, True, True, True, True] * 2]
+    assert dom0.scrubbed == [True, True, *cleared, *[True] * 4] and dom0.scrubs
+    dirtied = next(metric for metric in metrics(steps) if metric.metric == "balloon.take.dirtied_per_2mib")
+    assert dirtied.value == 512.0 and dirtied.baseline["ours_unscrubbed"] == 0.0
 
 
 def test_without_upstreams_host_the_rest_goes_on() -> None:
     """From its first failure, which is told in the end."""
     dom0, upstream, steps = PlayedDom0(), PlayedDom0(off_mib=1), list[Step]()
     lost = measure(*guests(dom0), steps, runs=2, sizes=SMALL, upstream=ElasticGuest("u", upstream, upstream))
-    assert lost == "upstream's host, run 0, 16 MiB: xl mem-set on upstream's host: Xen counts 15 MiB, not 16"
+    assert lost == "upstream's host, run 0, 16 MiB: xl mem-set on upstream's host: Xen counts -15 MiB, not -16"
     assert len(upstream.scrubbed) == 1 and {step.way for step in steps} == {"stock_4k", "ours", "order9"}
     assert measure(*guests(dom0), [], runs=1, sizes=SMALL) == ""
     upstream = PlayedDom0("mem-set u", scrubs_then=False)
@@ -461,7 +501,7 @@ def test_the_command_measures_what_it_can(
         (PlayedDom0("vnode-set g 1 256M"), "exit status 3: refused"),
         (PlayedDom0("range=no"), "exit status 3\nrefused"),
         (PlayedDom0("mem-set s"), "exit status 3\nrefused"),
-        (PlayedDom0(off_mib=2), "Xen counts 126 MiB, not 128"),
+        (PlayedDom0(off_mib=2), "Xen counts -254 MiB, not -256"),
         (PlayedDom0("domheap=no"), "exit status 3\nrefused"),
         (PlayedDom0("vnode-set g 1 384M", scrubs_then=False), "exit status 3: refused"),
     ],

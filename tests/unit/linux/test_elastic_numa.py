@@ -867,8 +867,8 @@ MUTANTS = {
     ),
     "a growth that is to be smaller takes what has no room": (
         "node",
-        "\tu32 target = node->target, excess = elastic_populated(node) - target;\n\tint rc;\n\n\trc = check_room(node, excess * ",
-        "\tu32 target = node->target, excess = elastic_populated(node) - target;\n\tint rc;\n\n\trc = check_room(node, 0 * ",
+        ", excess = elastic_populated(node) - target;\n\tint rc;\n\n\trc = check_room(node, excess * ",
+        ", excess = elastic_populated(node) - target;\n\tint rc;\n\n\trc = check_room(node, 0 * ",
         "attach: a smaller one without room",
     ),
     "an attach that is to be smaller goes as a whole": (

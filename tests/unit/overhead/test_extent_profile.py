@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 
 import pytest
 
 from benchmarks import extent_profile
-from benchmarks.balloon import GIVE, NODE_MIB, STOCK, TAKE, Node, Step
+from benchmarks.balloon import COUNTERS, DIRTIED, GIVE, NODE_MIB, STOCK, TAKE, Node, Step
 from benchmarks.extent_profile import (
     IDLE,
     KERNEL,
@@ -190,17 +191,48 @@ def test_who_works_at_a_moment_shares_it() -> None:
     assert dict(tally.functions) == {"scrub_one_page": 1.5, "unheard_of": 1.0}
 
 
+def test_what_nobody_can_tell_whose_it_is_is_shared_out() -> None:
+    """As the rest of the same code; also to what has no step."""
+    tally = Tally()
+    for function in ("scrub_one_page", "scrub_one_page", "unheard_of", "unheard_of_too", "__x86_return_thunk"):
+        tally.add([Place(XEN, function)])
+    for _ in range(5):
+        tally.add([Place(KERNEL, "take_free_pages")])
+    assert tally.steps == {
+        "xen: scrub": pytest.approx(2.5),
+        OTHER: pytest.approx(2.5),
+        "guest: extents": pytest.approx(5.0),
+    }
+    assert tally.explained == pytest.approx(75.0) and tally.share("thunks") == 0.0
+    alone = Tally()
+    alone.add([Place(KERNEL, "__x86_return_thunk")])
+    assert alone.explained == 0.0
+
+
+def test_looks_before_and_after_a_command_do_not_count() -> None:
+    profile = Profile("ours", TAKE)
+    looks = [(float(at), [Place(PROGRAM)]) for at in range(10)]
+    profile.add(Step("ours", TAKE, 1024, 3.0, {}, 0, (2.5, 5.5)), looks)
+    assert profile.tally.moments == 3 and len(profile.steps) == 1
+    profile.add(Step("ours", TAKE, 1024, 3.0, {}, 1, (9.0, 12.0)), looks)
+    assert profile.tally.moments == 4
+
+
 def test_the_steps_of_an_extent_add_up_to_its_time() -> None:
-    profile = Profile("ours", TAKE, [Step("ours", TAKE, 1024, seconds, {}) for seconds in (2.0, 3.0, 2.56)])
+    profile = Profile("ours", TAKE, [Step("ours", TAKE, 1024, seconds, {}) for seconds in (2.0, 3.0, 2.68)])
     for _ in range(9):
         profile.tally.add([Place(XEN, "scrub_one_page"), Place(KERNEL, "take_free_pages")])
     profile.tally.add([Place(KERNEL, "unheard_of")])
-    time, explained = profile_metrics([profile])
-    assert time.metric == "extent.ours.take.ms" and time.value == pytest.approx(5.0)
-    assert sum(float(part) for part in time.baseline.values()) == pytest.approx(5.0)
-    assert time.baseline["xen: scrub"] == pytest.approx(2.25)
-    assert time.note.endswith("most at scrub_one_page 45.0 %, take_free_pages 45.0 %, unheard_of 10.0 %")
-    assert explained.value == pytest.approx(90.0) and "unheard_of 10.0 %" in explained.note
+    small = [Command(operation, seconds, 0.0, {}, 0.0) for operation, seconds in ((TAKE, 0.512), (GIVE, 99.0))]
+    spent, explained = profile_metrics([profile], small)
+    assert "part of the command, 1.000 ms of it" in spent.note
+    assert spent.metric == "extent.ours.take.ms" and spent.value == pytest.approx(5.0)
+    assert sum(float(part) for part in spent.baseline.values()) == pytest.approx(5.0)
+    assert spent.baseline["xen: scrub"] == pytest.approx(2.25)
+    assert spent.note.endswith("most at scrub_one_page 45.0 %, take_free_pages 45.0 %, unheard_of 10.0 %")
+    assert explained.value == pytest.approx(90.0) and "unheard_of 10.0 %" in explained.note and "less" not in explained.note
+    profile.tally.add([Place(IDLE)])
+    assert "and this is less; waiting 9.1 %" in profile_metrics([profile])[1].note
 
 
 def test_what_was_not_measured_says_so() -> None:
@@ -210,11 +242,14 @@ def test_what_was_not_measured_says_so() -> None:
 
 
 def test_who_looks_stops_with_what_it_looks_at() -> None:
-    tally = Tally()
-    with Sampler(lambda: [Place(PROGRAM)], tally, interval=0.0):
-        while tally.moments < 3:
+    before = time.monotonic()
+    with Sampler(lambda: [Place(PROGRAM)], interval=0.0) as sampler:
+        while len(sampler.looks) < 3:
             pass
-    assert tally.moments >= 3 and tally.explained == 100.0
+    seen = len(sampler.looks)
+    assert seen >= 3 and all(places == [Place(PROGRAM)] for _, places in sampler.looks)
+    times = [before, *(at for at, _ in sampler.looks), time.monotonic()]
+    assert times == sorted(times) and len(sampler.looks) == seen
 
 
 def failing() -> Sequence[Place]:
@@ -222,9 +257,9 @@ def failing() -> Sequence[Place]:
 
 
 def test_a_look_that_fails_is_an_error_unless_there_was_one() -> None:
-    with pytest.raises(LabError, match="gone"), Sampler(failing, Tally()):
+    with pytest.raises(LabError, match="gone"), Sampler(failing):
         pass
-    with pytest.raises(ValueError, match="before"), Sampler(failing, Tally()):
+    with pytest.raises(ValueError, match="before"), Sampler(failing):
         raise ValueError("before")
 
 
@@ -264,25 +299,28 @@ class Played:
         if match := re.search(r"xl vnode-set g 1 (\d+)M", command):
             done = self.changed("g", 512 + int(match[1]))
             return Done(0, f"1.0 2.0 3.0\n{SAID}\n") if "xl domid g >&2" in command else done
-        counts = "p2m: entries written T= 7\np2m: TLB flushes T= 7\ndomheap: calls to free T= 7\n"
+        counts = "".join(f"{name} T= 7\n" for name in (COUNTERS | DIRTIED).values())
         phases = '/local/domain/1/vnuma/guest/node/1/phases = "evacuate=50000"   (n1)\n'
         return Done(0, counts if "xenperf" in command else phases)
 
     def changed(self, name: str, mib: int) -> Done:
         before, self.mib[name] = self.mib[name], mib
-        return Done(0, f"1.0 2.0 {before} {mib}\n")
+        return Done(0, f"1.0 2.0 {before} {mib} 1.0 2.0\n")
 
 
 def test_all_of_it_with_the_node_absent_before_and_after() -> None:
     played, record = Played(), Record()
     node = Node(ElasticGuest("g", played.dom0, played.dom0), 1, 6144)
-    measure(ElasticGuest("stock1", played.dom0, played.dom0), node, lambda: [Place(PROGRAM)], record, runs=2)
+    looks = (lambda: [Place(KERNEL, "balloon_process")]), (lambda: [Place(XEN, "scrub_one_page")])
+    measure(ElasticGuest("stock1", played.dom0, played.dom0), node, looks, record, runs=2)
     assert [(each.way, each.operation, len(each.steps)) for each in record.profiles] == [
         ("stock", TAKE, 2),
         ("stock", GIVE, 2),
         ("ours", TAKE, 2),
         ("ours", GIVE, 2),
     ]
+    for profile, step in zip(record.profiles, ["guest: stock balloon"] * 2 + ["xen: scrub"] * 2, strict=True):
+        assert set(profile.tally.steps) <= {step}, "the other host was looked at"
     assert [command.operation for command in record.commands] == [TAKE, GIVE] * 2
     assert played.mib == {"stock1": 768, "g": 6656}
     assert "vnode-attach" in played.log[0] and "vnode-detach" in played.log[-1]
@@ -300,7 +338,7 @@ def test_what_is_refused_ends_it(refuses: str, left: str) -> None:
     played, record = Played(refuses), Record()
     node = Node(ElasticGuest("g", played.dom0, played.dom0), 1, 6144)
     with pytest.raises((LabError, RuntimeError)):
-        measure(ElasticGuest("stock1", played.dom0, played.dom0), node, lambda: [Place(PROGRAM)], record, runs=1)
+        measure(ElasticGuest("stock1", played.dom0, played.dom0), node, (failing, failing), record, runs=1)
     assert f"vnode-{left}" in played.log[-1]
 
 

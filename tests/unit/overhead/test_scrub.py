@@ -53,6 +53,8 @@ def test_what_was_not_measured_has_no_value() -> None:
         assert problems(encode(Result("scrub", now(), host_info(), metrics(some)))) == []
     assert figures(line(ONE, 1.0, 1.0))["scrub.clean.ratio"].value is None
     assert figures([*line(ONE, 1.0, 1.0), *line(ALL, 1.0, -1.0)])["scrub.clean.ratio"].value is None
+    clean_at_once = figures([*line(ONE, 1.0, -0.1), *line(ALL, 1.0, 0.5)])["scrub.clean.ratio"]
+    assert clean_at_once.value is None and "clean before anybody looks" in clean_at_once.note
     assert list(figures(SCRUBS[:-1])["scrub.clean.ratio"].runs) == pytest.approx([2.0])
 
 
@@ -128,7 +130,7 @@ class PlayedDom0:
         if match := re.fullmatch(r"xl set-parameters (\S+)=(\S+)", command):
             self.set[match[1]] = match[2]
         elif command == "xenperf":
-            names = {scrub.SCRUBBED: self.dirtied, scrub.HELPED: self.helped, "p2m: entries written": 1}
+            names = {scrub.DIRTIED: self.dirtied, scrub.SCRUBBED: self.dirtied, scrub.HELPED: self.helped, "p2m: entries written": 1}
             names |= {"p2m: TLB flushes": 1, "domheap: calls to free": 1}
             return Done(0, "".join(f"{name:<40} T= {count}\n" for name, count in names.items()))
         elif match := re.search(r"xl vnode-set g 1 (\d+)M", command):
@@ -137,7 +139,7 @@ class PlayedDom0:
                 self.dirtied += (before - self.mib) * 256
                 self.helped += (before - self.mib) * 128 * (self.set["scrub-cpus"] == "0")
             self.log.append(f"{self.set['scrub-domheap']} {self.set['scrub-cpus']} {self.mib}")
-            return Done(0, f"20.0 20.5 {before} {self.mib}\n")
+            return Done(0, f"20.0 20.5 {before} {self.mib} 19.0 21.0\n")
         elif "began=" in command:
             return Done(0, "30.0 31.5\n")
         elif command.endswith("\ndirty"):

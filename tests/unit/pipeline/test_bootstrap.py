@@ -28,7 +28,7 @@ PLENTY = {
 def bootstrap(
     tmp_path: Path, stand_ins: dict[str, str], *arguments: str, pass_fds: tuple[int, ...] = (), mirror: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """Run it with these commands before all others, these descriptors open, an empty cache, and a mirror that is told, or none."""
+    """Run it with these commands before all others, these descriptors open, an empty cache, and a mirror or none."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name, script in {**PLENTY, **stand_ins}.items():
@@ -121,7 +121,9 @@ def test_the_mirrors_are_this_hosts(tmp_path: Path, apt: str, main: str, securit
     """As its apt has them; where there is none, it is said how to name one."""
     cat = f"""case "$*" in
 /etc/apt/sources.list*) echo '{apt}' ;;
-/etc/apt/mirrors/debian.list*) echo https://cloud.test/debian; case "$*" in *security*) echo https://cloud.test/debian-security ;; esac ;;
+/etc/apt/mirrors/debian.list*)
+  echo https://cloud.test/debian
+  case "$*" in *security*) echo https://cloud.test/debian-security ;; esac ;;
 /etc/apt/mirrors/*) exit 1 ;;
 *) exec /bin/cat "$@" ;;
 esac"""
