@@ -663,8 +663,54 @@ static void foreign(void)
     fake_now++;
     look_up(1, P2M_ALLOC);
     dsm_populate(&dom, _gfn(1));
-    expect("nobody answered", next_entry().type, XEN_DSM_PAGE_MISS);
+    e = next_entry();
+    expect("nobody answered", e.type, XEN_DSM_PAGE_MISS);
+    expect("he who wants more is still there", e.want, XEN_DSM_WANT_M);
     expect("nobody waits", DSM->nr_waiting, 0);
+}
+
+/* The daemon does not read: neither is the ring filled, nor it woken, for that. */
+static void foreign_unread(void)
+{
+    struct vcpu other = { .domain = &dom0 };
+    unsigned int i, was, entries = 0;
+
+    begin();
+    fake_now = SECONDS(10);
+    DSM->prod = DSM->ring->prod = DSM->ring->cons = 0x1fff0;
+    op(XEN_DSM_INVAL, 1);
+    op(XEN_DSM_INVAL, 2);
+    was = notified;
+    current = &other;
+    for ( i = 0; i < 100; i++ )
+    {
+        look_up(1, P2M_ALLOC);
+        dsm_populate(&dom, _gfn(1));
+        fake_now += MILLISECS(40);
+    }
+    expect("notified", notified, was + 1);
+    while ( next_entry().type )
+        entries++;
+    expect("entries", entries, 1);
+
+    /* It was read, and nobody has answered. */
+    look_up(1, P2M_ALLOC);
+    dsm_populate(&dom, _gfn(1));
+    expect("notified", notified, was + 2);
+    expect("again", next_entry().gfn, 1);
+
+    /* A full ring: it is asked for when there is room. */
+    DSM->ring->cons = DSM->prod - DSM->ring_nr;
+    was = notified;
+    look_up(2, P2M_ALLOC);
+    dsm_populate(&dom, _gfn(2));
+    expect("full", DSM->ring->full, 1);
+    expect("lost", DSM->stats.foreign_lost, 1);
+    expect("says nothing", notified, was);
+    DSM->ring->cons = DSM->prod;
+    look_up(2, P2M_ALLOC);
+    dsm_populate(&dom, _gfn(2));
+    expect("asks", next_entry().gfn, 2);
 }
 
 /* Hypercalls and operations that take rights away do not meet. */
@@ -1644,11 +1690,33 @@ static void holes_for_others(void)
     expect("has asked", next_entry().type, 0);
     fake_now += MILLISECS(50);
     asks_for(FAR + 3);
+    expect("HOLE of the first", hole_before_reading(OTHERS, FAR + 3), 0);
+    expect("finds none", by_dom0(FAR + 3), p2m_mmio_dm);
+    expect("one note", DSM->nr_foreign_holes, 1);
+    expect("reads it", next_entry().gfn, FAR + 3);
+    expect("HOLE", hole_for(OTHERS, FAR + 3), 0);
+    fake_now += MILLISECS(1);
+    expect("nobody has asked since", by_dom0(FAR + 3), p2m_ram_paged);
+
+    /* But not if more is wanted. */
+    asks_for(FAR + 3);
+    expect("reads it", next_entry().want, XEN_DSM_WANT_S);
+    current = &of_dom0;
+    look_up(FAR + 3, P2M_ALLOC | P2M_UNSHARE);
+    dsm_populate(&dom, _gfn(FAR + 3));
     expect("HOLE of an older miss", hole_before_reading(OTHERS, FAR + 3),
            0);
     expect("not here", by_dom0(FAR + 3), p2m_ram_paged);
-    expect("reads it", next_entry().gfn, FAR + 3);
+    expect("reads it", next_entry().want, XEN_DSM_WANT_M);
+    current = &of_dom0;
+    look_up(FAR + 3, P2M_ALLOC | P2M_UNSHARE);
+    dsm_populate(&dom, _gfn(FAR + 3));
+    expect("asks once", next_entry().type, 0);
     expect("HOLE", hole_for(OTHERS, FAR + 3), 0);
+    current = &of_dom0;
+    look_up(FAR + 3, P2M_ALLOC | P2M_UNSHARE);
+    dsm_populate(&dom, _gfn(FAR + 3));
+    expect("asks nothing under a note", next_entry().type, 0);
     expect("finds none", by_dom0(FAR + 3), p2m_mmio_dm);
     expect("one note", DSM->nr_foreign_holes, 1);
 
@@ -2968,6 +3036,36 @@ static void foreign_crowd(void)
     expect("no room", next_entry().type, 0);
 }
 
+/* Those that are looked at all the time make no room, however long it takes. */
+static void foreign_polled(void)
+{
+    xen_dsm_range_t range = { 1 << 20, 2000 };
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_ENABLE,
+        .u.enable = { .nr_ranges = 1, .nr_slices = 2, .ranges.p = &range },
+    };
+    struct vcpu other = { .domain = &dom0 };
+    unsigned int i, n;
+    uint64_t done;
+
+    make_world();
+    fake_now = MILLISECS(1000);
+    expect("ENABLE", memop(&o), 0);
+    expect("AWAY", frames_op(XEN_DSM_AWAY, range.first, 100, &done), 0);
+    current = &other;
+    for ( n = 0; n < 30; n++ )
+    {
+        for ( i = 0; i < 64; i++ )
+            foreign_misses(range.first + i);
+        fake_now += MILLISECS(40);
+    }
+    foreign_misses(range.first + i);
+    expect("lost", DSM->stats.foreign_lost, 1);
+    for ( i = 0; i < 64; i++ )
+        expect("told once", next_entry().gfn, range.first + i);
+    expect("not read, so not told again", next_entry().type, 0);
+}
+
 /*
  * More frames without memory than there is room for, and a home that takes
  * longer than Xen waits before it reports a miss again.
@@ -3147,6 +3245,7 @@ static const struct test_case cases[] = {
     { "a second miss of one vCPU", second_miss },
     { "a full ring, and one that lies", full_ring },
     { "foreign misses", foreign },
+    { "foreign misses that are not read", foreign_unread },
     { "the gate", the_gate },
     { "a hypercall that takes long", long_hypercall },
     { "killed during ENABLE", killed_meanwhile },
@@ -3161,6 +3260,7 @@ static const struct test_case cases[] = {
     { "what gave up is as it was", gave_up },
     { "an entry that cannot be put back", not_put_back },
     { "more foreign misses than there is room for", foreign_crowd },
+    { "foreign misses that are looked at all the time", foreign_polled },
     { "a home that is slow", slow_home },
     { "how long it took", how_long },
     { "ranges that make no sense", bad_ranges },

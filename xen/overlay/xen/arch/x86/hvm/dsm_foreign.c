@@ -6,10 +6,10 @@
  * it, can't be stopped: the look-up says that the page is not there yet, the
  * daemon is told, and he tries again, each 100 us (xenforeignmemory_map()), if
  * he gets a CPU.  DSM_FOREIGN frames are kept in mind, of each of which the
- * daemon is told once, and again if it has not answered after a while.  One
- * that nobody has asked for since makes room for another frame; but not as soon
- * as that, as a home may take longer, and an answer that finds nobody who has
- * asked is for nobody.
+ * daemon is told once, and again if it has read that and has not answered after
+ * a while.  One that nobody has asked for since makes room for another frame; but
+ * not as soon as that, as a home may take longer, and an answer that finds nobody
+ * who has asked is for nobody.
  *
  * He has no instruction that an answer could be for (hvm/dsm_hole.c).  "There
  * is no memory" is a note of that frame, then: who looks next finds a hole,
@@ -22,13 +22,15 @@
  * As for a vCPU, the answer is none to a miss that the daemon has not read: it
  * is asked for again, since memory may have come there meanwhile.  But who asks
  * for a frame that is asked for already is not told apart from who did before,
- * and gets that one's answer, if it is a little older than his question.
+ * and gets that one's answer, if it is a little older than his question; so one
+ * to the first report is an answer, whether the last one was read or not, as long
+ * as no more is wanted.
  *
  * A frame is asked for, or has a note, or neither; never both.
  *
  * Locking: dsm->lock, for all of it.  nr_foreign_holes is looked at without it
  * first: who misses a note in that way comes to ask, and that takes the lock.
- * Context: any.
+ * Context: any but a hard interrupt.
  */
 
 #include <xen/sched.h>
@@ -39,7 +41,7 @@
 /* A miss that nobody answered is reported again after this time. */
 #define FOREIGN_AGAIN MILLISECS(50)
 
-/* Nobody has asked for it for so long: he has gone, or can ask again. */
+/* Nobody has looked for so long: he has gone, or can ask again. */
 #define FOREIGN_GONE SECONDS(1)
 
 /* Another domain finds no memory, if it looks so soon. */
@@ -60,11 +62,11 @@ static void end_old_note(struct dsm_domain *dsm, struct dsm_foreign *f,
         end_note(dsm, f);
 }
 
-void dsm_foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
+bool dsm_foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
                       unsigned int want)
 {
     s_time_t now = NOW();
-    const struct xen_dsm_ring_entry entry = {
+    struct xen_dsm_ring_entry entry = {
         .type = XEN_DSM_PAGE_MISS,
         .want = want,
         .flags = XEN_DSM_MISS_FOREIGN,
@@ -72,6 +74,7 @@ void dsm_foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
         .when_ns = now,
     };
     struct dsm_foreign *slot = NULL;
+    bool is_known = false;
     uint32_t nr = dsm->prod;
     unsigned int i;
 
@@ -87,27 +90,36 @@ void dsm_foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
 
         if ( !is_free && f->gfn == gfn )
         {
+            f->asked = now;
             if ( f->hole_until ||
-                 (f->want >= want && now - f->since < FOREIGN_AGAIN) )
-                return;
+                 (f->want >= want && (now - f->since < FOREIGN_AGAIN ||
+                                      !dsm_ring_was_read(dsm, f->last))) )
+                return false;
             slot = f;
+            is_known = true;
             break;
         }
         if ( is_free ||
-             (!slot && f->want && now - f->since >= FOREIGN_GONE) )
+             (!slot && f->want && now - f->asked >= FOREIGN_GONE) )
             slot = f;
     }
 
+    if ( is_known )
+        entry.want = max(slot->want, want);
     if ( !slot || !dsm_ring_put(dsm, &entry) )
     {
         dsm->stats.foreign_lost++;
-        return;
+        return false;
     }
 
+    if ( !is_known || slot->want < want )
+        slot->first = nr;
+    slot->last = nr;
     slot->gfn = gfn;
-    slot->want = want;
-    slot->since = now;
-    slot->entry = nr;
+    slot->want = entry.want;
+    slot->since = slot->asked = now;
+
+    return true;
 }
 
 void dsm_foreign_answered(struct dsm_domain *dsm, unsigned long gfn)
@@ -138,7 +150,7 @@ void dsm_show_hole_to_others(struct dsm_domain *dsm, unsigned long gfn)
     {
         struct dsm_foreign *f = &dsm->foreign[i];
 
-        if ( !f->want || f->gfn != gfn || !dsm_ring_was_read(dsm, f->entry) )
+        if ( !f->want || f->gfn != gfn || !dsm_ring_was_read(dsm, f->first) )
             continue;
         f->want = 0;
         f->hole_until = NOW() + FOREIGN_HOLE;

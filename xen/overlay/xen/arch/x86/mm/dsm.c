@@ -654,7 +654,7 @@ static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
     struct dsm_domain *dsm = d->arch.dsm;
     struct p2m_domain *p2m = p2m_get_hostp2m(d);
     unsigned int state;
-    bool missing;
+    bool missing, is_news = true;
     mfn_t mfn;
 
     gfn_lock(p2m, _gfn(gfn), 0);
@@ -675,13 +675,14 @@ static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
             wait_for(dsm, current, gfn, want, by_xen,
                      state == XEN_DSM_STATE_U, fault);
         else
-            dsm_foreign_miss(dsm, gfn, want);
+            is_news = dsm_foreign_miss(dsm, gfn, want);
         spin_unlock(&dsm->lock);
     }
 
     gfn_unlock(p2m, _gfn(gfn), 0);
 
-    if ( missing )
+    /* Who tries again each 100 us must not wake the daemon for nothing. */
+    if ( missing && is_news )
         dsm_notify(d);
 
     return missing;

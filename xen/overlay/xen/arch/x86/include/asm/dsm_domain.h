@@ -137,8 +137,9 @@ struct dsm_owed_ports {
 struct dsm_foreign {
     unsigned long gfn;
     unsigned int want;          /* XEN_DSM_WANT_*; 0: nobody asks */
-    s_time_t since;             /* when the daemon was told */
-    uint32_t entry;             /* in that entry of the ring */
+    s_time_t asked;             /* when somebody did, last */
+    s_time_t since;             /* when the daemon was told, last */
+    uint32_t first, last;       /* in those entries of the ring; no more wanted */
     s_time_t hole_until;        /* no memory until then; 0: there is no note */
 };
 
@@ -217,8 +218,11 @@ void dsm_woken(struct vcpu *v);
 
 /* ---- hvm/dsm_foreign.c; dsm->lock is held, but for the last one ---- */
 
-/* A domain that is not this one has looked the frame up, and tries again. */
-void dsm_foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
+/*
+ * A domain that is not this one has looked the frame up, and tries again.
+ * Return: is there news in the ring?
+ */
+bool dsm_foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
                       unsigned int want);
 
 /* Something was done with the frame: who asked for it looks again. */
