@@ -11,11 +11,25 @@
  * another host.  So it is asked for once more.  Who waits does not miss again:
  * that ends when all vCPUs wait.
  *
+ * Who is no vCPU (a tool of the control domain) is not stopped by his miss.  What he
+ * can't have, as it is private at its home or lost with that, is no memory for him;
+ * it ends the VM if a vCPU waits for it.
+ *
  * A recall waits for a pin (the operation says BUSY) or for a lease.  It never
  * waits for a lease while a request for the same page is out: the answer to
  * that may be behind it in the home's queue.
  */
 #include "internal.h"
+
+/* A page that can't be had.  Return: was it only tools that wanted it?  They find none. */
+static bool told_tools(struct step *s)
+{
+	if (!s->page->demand || s->page->stopped)
+		return false;
+	answered(s);
+	wake(s, DSM_WAKE_ALL | DSM_WAKE_HOLE);
+	return true;
+}
 
 /* Ask the home, which may be ourselves. */
 static void ask(struct step *s, unsigned int type, unsigned int flags)
@@ -24,7 +38,7 @@ static void ask(struct step *s, unsigned int type, unsigned int flags)
 
 	if (!at_home(s) && !(s->vm->up & dsm_bit(page->home))) {
 		/* Nobody waits for a prefetch. */
-		if (!(flags & DSM_F_PREFETCH))
+		if (!(flags & DSM_F_PREFETCH) && !told_tools(s))
 			fail(s, page->home, DSM_R_LOST);
 		return;
 	}
@@ -46,7 +60,10 @@ int holder_miss(struct step *s, bool write, unsigned int flags)
 	struct dsm_page *page = s->page;
 	unsigned int type = write ? DSM_GETM : DSM_GETS;
 	bool here = page->state >= (write ? DSM_MODIFIED : DSM_SHARED);
+	bool stops = flags != DSM_F_TOOL;
 
+	if (!stops)
+		flags = 0;
 	if (flags & ~(unsigned int)(DSM_F_PREFETCH | DSM_F_NODATA | DSM_F_TOKEN))
 		return -DSM_E_EVENT;
 	/* Nobody overwrites a page that nobody waits for. */
@@ -60,8 +77,10 @@ int holder_miss(struct step *s, bool write, unsigned int flags)
 	}
 
 	page->lost = false;
-	if (!here)
+	if (!here) {
 		page->demand = true;
+		page->stopped |= stops;
+	}
 	if (here) {
 		if (flags & DSM_F_TOKEN && s->vm->leases)
 			page->lease = DSM_LEASE_TOKEN;
@@ -231,7 +250,7 @@ static int refused(struct step *s, const struct dsm_msg *msg)
 {
 	struct dsm_page *page = s->page;
 	unsigned int whom = DSM_WAKE_ALL;
-	bool demand = page->demand;
+	bool demand = page->demand, stopped = page->stopped;
 	unsigned int again = page->request;
 	unsigned int flags = page->request_flags & ~(unsigned int)DSM_F_PREFETCH;
 
@@ -257,11 +276,11 @@ static int refused(struct step *s, const struct dsm_msg *msg)
 		act(s, (struct dsm_action){ .type = DSM_ACT_STAYS, .reason = msg->reason });
 		return 0;
 	}
-	if (msg->reason == DSM_R_PRIVATE && demand) {
+	if (msg->reason == DSM_R_PRIVATE && stopped) {
 		fail(s, page->home, msg->reason);
 		return 0;
 	}
-	if (msg->reason == DSM_R_HOLE && demand)
+	if ((msg->reason == DSM_R_HOLE || msg->reason == DSM_R_PRIVATE) && demand)
 		whom |= DSM_WAKE_HOLE;
 	wake(s, whom);
 	return 0;
@@ -390,6 +409,9 @@ void holder_home_lost(struct step *s)
 {
 	struct dsm_page *page = s->page;
 
+	if (page->state == DSM_INVALID && page->request && !page->writeback &&
+	    told_tools(s))
+		return;
 	if (page->state != DSM_INVALID || page->request || page->writeback)
 		fail(s, page->home, DSM_R_LOST);
 }

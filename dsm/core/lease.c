@@ -35,5 +35,6 @@ void answered(struct step *s)
 	s->page->request = 0;
 	s->page->request_flags = 0;
 	s->page->demand = false;
+	s->page->stopped = false;
 	s->page->merged = false;
 }

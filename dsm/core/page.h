@@ -90,6 +90,7 @@ struct dsm_page {
 	uint8_t request;	/* enum dsm_type that is out, or 0 */
 	uint8_t request_flags;
 	bool demand;		/* somebody waits for it */
+	bool stopped;		/* and is stopped by that: a vCPU, not a tool alone */
 	bool merged;		/* and began to wait after it was sent */
 	uint8_t operation;	/* enum dsm_operation whose result is due, or 0 */
 	uint8_t purpose;	/* private to dsm/core: what the result decides */
@@ -202,11 +203,14 @@ enum dsm_event_type {
 	DSM_NR_EVENTS
 };
 
+/* MISS, never in a message: by one whom nobody stops, and who tries again by himself. */
+#define DSM_F_TOOL	0x80
+
 struct dsm_event {
 	uint8_t type;		/* enum dsm_event_type */
 	uint8_t from;
 	uint8_t result;		/* enum dsm_result */
-	uint8_t flags;		/* MISS: DSM_F_PREFETCH, _NODATA, _TOKEN */
+	uint8_t flags;		/* MISS: DSM_F_PREFETCH, _NODATA, _TOKEN; or _TOOL */
 	bool write;		/* MISS */
 	struct dsm_msg msg;
 };

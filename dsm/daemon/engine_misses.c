@@ -135,6 +135,9 @@ static bool tell(struct dsm_engine *e, struct waiter *w)
 		return true;
 	engine_unqueue_waiter(e, w);
 	entry->foreign |= !w->vcpu;
+	/* A call that is done here for a vCPU elsewhere must not find what is not so. */
+	if (!w->vcpu && !e->vcpus.nr_doing && !e->vcpus.stop.placed)
+		event.flags |= DSM_F_TOOL;
 	if (w->vcpu && w->vcpu->needs_token)
 		event.flags |= DSM_F_TOKEN;
 	if (will_be_cleared(e, w, &entry->page))

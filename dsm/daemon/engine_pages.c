@@ -376,7 +376,7 @@ static void wake(struct dsm_engine *e, struct dsm_entry *entry,
 		return;
 	}
 	if (whom & DSM_WAKE_HOLE) {
-		engine_warn(e, WARN_HOLE, "gfn 0x%" PRIx64 " was touched, and there is no memory at %s",
+		engine_warn(e, WARN_HOLE, "gfn 0x%" PRIx64 " was touched, and there is no memory for that at %s",
 			    entry->page.gfn, name_of(e, entry->page.home));
 		engine_show_hole(e, entry);
 		return;

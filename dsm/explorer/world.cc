@@ -1365,7 +1365,7 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 			if (busy) {
 				c.request = small(3);
 				c.request_flags = small(3);
-				c.demand = flag();
+				c.demand = c.stopped = flag();	/* no tool plays along */
 				c.merged = flag();
 				c.operation = small(4);
 				c.purpose = small(3);
@@ -1472,6 +1472,7 @@ static const char *differs(const dsm_page &a, const dsm_page &b)
 	FIELD(request);
 	FIELD(request_flags);
 	FIELD(demand);
+	FIELD(stopped);
 	FIELD(merged);
 	FIELD(operation);
 	FIELD(purpose);

@@ -695,6 +695,55 @@ static void prefetches(const void *argument)
 	miss(&h, true, 0);
 	nack(&h, DSM_R_PRIVATE, 1);
 	check_failed(&h, 0, DSM_R_PRIVATE);
+}
+
+static void check_told(const struct host *h, const char *what)
+{
+	CHECK(!count(h, DSM_ACT_FAIL) && h->out.nr == 1 && h->out.action[0].type == DSM_ACT_WAKE &&
+	      h->out.action[0].wake == (DSM_WAKE_ALL | DSM_WAKE_HOLE), "%s: finds no memory", what);
+	CHECK(dsm_page_is_idle(&h->page, &h->vm) && !h->page.demand && !h->page.stopped, "%s: nothing is left", what);
+}
+
+/* A tool is not stopped by what it misses: it finds none where it can't have the page. */
+static void tools(const void *argument)
+{
+	struct host h = holder(DSM_INVALID);
+	unsigned int first, next;
+
+	(void)argument;
+	miss(&h, false, DSM_F_TOOL);
+	CHECK(h.out.nr == 1 && !h.out.action[0].msg.flags, "no other host hears of that");
+	nack(&h, DSM_R_PRIVATE, 1);
+	check_told(&h, "private");
+	miss(&h, true, DSM_F_TOOL);
+	nack(&h, DSM_R_HOLE, 2);
+	check_told(&h, "a hole");
+	miss(&h, true, DSM_F_TOOL);
+	lose(&h, 0);
+	check_told(&h, "lost meanwhile");
+	miss(&h, true, DSM_F_TOOL);
+	check_told(&h, "lost before");
+	miss(&h, true, 0);
+	check_failed(&h, 0, DSM_R_LOST);
+
+	/* Whoever else waits for it, before or after: the VM can't go on. */
+	for (first = 0; first < 2; first++) {
+		h = holder(DSM_INVALID);
+		for (next = 0; next < 2; next++)
+			miss(&h, false, next == first ? DSM_F_TOOL : 0);
+		nack(&h, DSM_R_PRIVATE, 1);
+		check_failed(&h, 0, DSM_R_PRIVATE);
+	}
+
+	/* One that has come before is no vCPU's that comes later. */
+	h = holder(DSM_INVALID);
+	miss(&h, false, 0);
+	nack(&h, DSM_R_HOLE, 1);
+	miss(&h, false, DSM_F_TOOL);
+	nack(&h, DSM_R_PRIVATE, 2);
+	check_told(&h, "after a vCPU's");
+	CHECK(give(&h, (struct dsm_event){ .type = DSM_EV_MISS, .flags = DSM_F_TOOL | DSM_F_PREFETCH }) == -DSM_E_EVENT,
+	      "a tool asks for nothing ahead");
 
 	h = holder(DSM_INVALID);
 	lose(&h, 0);
@@ -1402,6 +1451,7 @@ static const struct test_case cases[] = {
 	{ "holes", holes, NULL },
 	{ "leases", leases, NULL },
 	{ "prefetches that get nothing", prefetches, NULL },
+	{ "tools that get nothing", tools, NULL },
 	{ "prefetches of pages that will be written", prefetches_to_write, NULL },
 	{ "holes that are older than the access", old_holes, NULL },
 	{ "lost hosts", hosts_lost, NULL },

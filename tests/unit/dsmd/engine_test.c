@@ -3176,6 +3176,33 @@ static void special_page(const void *argument)
 	world_end();
 }
 
+/* A tool that looks at one finds no memory, and is in nobody's way; a vCPU is. */
+static void special_page_and_a_tool(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	node[0].xen.page[1].special = true;
+	for (i = 0; i < 3; i++) {
+		CHECK(played_use(&node[1].xen, NO_VCPU, 1, i ? DSM_XEN_WANT_M : DSM_XEN_WANT_S, 0) == PLAYED_MISS,
+		      "look %u", i);
+		settle_down();
+		CHECK(!node[1].failure[0], "look %u: %s", i, node[1].failure);
+		CHECK(node[1].xen.page[1].foreign_hole, "look %u: it is told nothing", i);
+		CHECK(played_use(&node[1].xen, NO_VCPU, 1, DSM_XEN_WANT_S, 0) == PLAYED_HOLE, "look %u: it finds none", i);
+		settle_down();
+	}
+	use(1, 0, 1, DSM_XEN_WANT_M);
+	settle_down();
+	settle_down();
+	if (!node[1].failure[0])
+		use(1, 0, 1, DSM_XEN_WANT_M);
+	expect_failure(1, "gfn 0x1 is needed here by vCPU 0 at RIP 0x");
+	world_end();
+}
+
 static void pinned_page(const void *argument)
 {
 	struct dsm_engine_counts counts;
@@ -4186,6 +4213,7 @@ int main(int argc, char **argv)
 		{ "what is counted by page", counted_by_page, NULL },
 		{ "the clear hint behind others", clear_hint_in_a_queue, NULL },
 		{ "a page that can't leave", special_page, NULL },
+		{ "a page that can't leave, and a tool", special_page_and_a_tool, NULL },
 		{ "a page in use", pinned_page, NULL },
 		{ "drop and populate", drop_and_populate, NULL },
 		{ "populate behind the end", populate_behind_the_end, NULL },
