@@ -130,8 +130,8 @@ class PlayedDom0:
         if match := re.fullmatch(r"xl set-parameters (\S+)=(\S+)", command):
             self.set[match[1]] = match[2]
         elif command == "xenperf":
-            names = {scrub.DIRTIED: self.dirtied, scrub.SCRUBBED: self.dirtied, scrub.HELPED: self.helped, "p2m: entries written": 1}
-            names |= {"p2m: TLB flushes": 1, "domheap: calls to free": 1}
+            names = {scrub.DIRTIED: self.dirtied, scrub.SCRUBBED: self.dirtied, scrub.HELPED: self.helped}
+            names |= dict.fromkeys(("p2m: entries written", "p2m: TLB flushes", "domheap: calls to free"), 1)
             return Done(0, "".join(f"{name:<40} T= {count}\n" for name, count in names.items()))
         elif match := re.search(r"xl vnode-set g 1 (\d+)M", command):
             before, self.mib = self.mib, int(match[1])
