@@ -1485,9 +1485,14 @@ MUTANTS = {
         "a guest that frees",
     ),
     "notifies for nothing": (
-        "    if ( missing )\n        dsm_notify(d);\n\n    return missing;",
-        "    dsm_notify(d);\n\n    return missing;",
+        "    if ( missing && is_news )\n        dsm_notify(d);\n\n    return missing;",
+        "    if ( is_news )\n        dsm_notify(d);\n\n    return missing;",
         "the page came meanwhile",
+    ),
+    "notifies though it is no news": (
+        "    if ( missing && is_news )\n",
+        "    if ( missing )\n",
+        "foreign misses that are not read",
     ),
     "S comes back as M": (
         "    was = state == XEN_DSM_STATE_S ? p2m_dsm_shared : p2m_ram_rw;",
