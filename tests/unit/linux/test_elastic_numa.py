@@ -2065,8 +2065,8 @@ MUTANTS = {
     ),
     "strays stay, others go": (
         "node",
-        "\telastic_release_strays(node);\n\trc = take",
-        "\trc = take",
+        "\t/* What nobody uses goes before what somebody may. */\n\telastic_release_strays(node);\n",
+        "",
         "torn: as it comes",
     ),
     "a kernel before has left nothing": (

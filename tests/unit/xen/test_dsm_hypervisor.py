@@ -1491,7 +1491,7 @@ MUTANTS = {
     ),
     "notifies though it is no news": (
         "    if ( missing && is_news )\n",
-        "    if ( missing )\n",
+        "    if ( missing && (is_news || true) )\n",
         "foreign misses that are not read",
     ),
     "S comes back as M": (
