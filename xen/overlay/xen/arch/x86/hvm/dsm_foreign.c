@@ -7,9 +7,9 @@
  * daemon is told, and he tries again, each 100 us (xenforeignmemory_map()), if
  * he gets a CPU.  DSM_FOREIGN frames are kept in mind, of each of which the
  * daemon is told once, and again if it has read that and has not answered after
- * a while.  One that nobody has asked for since makes room for another frame; but
- * not as soon as that, as a home may take longer, and an answer that finds nobody
- * who has asked is for nobody.
+ * a while.  One that nobody has looked at since makes room for another frame;
+ * but not as soon as that, as a home may take longer, and an answer that finds
+ * nobody who has asked is for nobody.
  *
  * He has no instruction that an answer could be for (hvm/dsm_hole.c).  "There
  * is no memory" is a note of that frame, then: who looks next finds a hole,
@@ -23,8 +23,8 @@
  * is asked for again, since memory may have come there meanwhile.  But who asks
  * for a frame that is asked for already is not told apart from who did before,
  * and gets that one's answer, if it is a little older than his question; so one
- * to the first report is an answer, whether the last one was read or not, as long
- * as no more is wanted.
+ * to the first report is an answer, whether the last one was read or not, as
+ * long as no more is wanted.
  *
  * A frame is asked for, or has a note, or neither; never both.
  *

@@ -139,7 +139,7 @@ struct dsm_foreign {
     unsigned int want;          /* XEN_DSM_WANT_*; 0: nobody asks */
     s_time_t asked;             /* when somebody did, last */
     s_time_t since;             /* when the daemon was told, last */
-    uint32_t first, last;       /* in those entries of the ring; no more wanted */
+    uint32_t first, last;       /* in those entries of the ring, as wanted */
     s_time_t hole_until;        /* no memory until then; 0: there is no note */
 };
 
