@@ -2931,6 +2931,24 @@ static void not_put_back(void)
     expect("the guest cannot go on", dom.crashed, true);
 }
 
+/* Frames of another slice, from there on, and a second has passed. */
+enum { AWAY = 1 << 20 };
+
+static void begin_away(unsigned int nr)
+{
+    xen_dsm_range_t range = { AWAY, 2000 };
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_ENABLE,
+        .u.enable = { .nr_ranges = 1, .nr_slices = 2, .ranges.p = &range },
+    };
+    uint64_t done;
+
+    make_world();
+    fake_now = MILLISECS(1000);
+    expect("ENABLE", memop(&o), 0);
+    expect("AWAY", frames_op(XEN_DSM_AWAY, AWAY, nr, &done), 0);
+}
+
 static void foreign_misses(uint64_t gfn)
 {
     look_up(gfn, P2M_ALLOC);
@@ -2939,74 +2957,65 @@ static void foreign_misses(uint64_t gfn)
 
 static void foreign_crowd(void)
 {
-    xen_dsm_range_t range = { 1 << 20, 2000 };
-    struct xen_dsm_op o = {
-        .cmd = XEN_DSM_ENABLE,
-        .u.enable = { .nr_ranges = 1, .nr_slices = 2, .ranges.p = &range },
-    };
     struct vcpu other = { .domain = &dom0 };
     unsigned int i, n;
-    uint64_t done;
 
-    make_world();
-    fake_now = MILLISECS(1000);
-    expect("ENABLE", memop(&o), 0);
-    expect("AWAY", frames_op(XEN_DSM_AWAY, range.first, 100, &done), 0);
+    begin_away(100);
     current = &other;
     for ( i = 0; i < DSM_FOREIGN; i++ )
     {
-        foreign_misses(range.first + i);
-        expect("told", next_entry().gfn, range.first + i);
+        foreign_misses(AWAY + i);
+        expect("told", next_entry().gfn, AWAY + i);
     }
-    foreign_misses(range.first + i);
+    foreign_misses(AWAY + i);
     expect("no room", next_entry().type, 0);
     expect("counted", DSM->stats.foreign, DSM_FOREIGN + 1);
     expect("lost", DSM->stats.foreign_lost, 1);
 
     /* One that was answered makes room, and none of the others. */
-    expect("WAKE", op(XEN_DSM_WAKE, range.first + 3), 0);
+    expect("WAKE", op(XEN_DSM_WAKE, AWAY + 3), 0);
     current = &other;
-    foreign_misses(range.first + 4);
+    foreign_misses(AWAY + 4);
     expect("still under way", next_entry().type, 0);
-    foreign_misses(range.first + i);
-    expect("told", next_entry().gfn, range.first + i);
-    foreign_misses(range.first + i);
+    foreign_misses(AWAY + i);
+    expect("told", next_entry().gfn, AWAY + i);
+    foreign_misses(AWAY + i);
     expect("once", next_entry().type, 0);
-    foreign_misses(range.first + i + 1);
+    foreign_misses(AWAY + i + 1);
     expect("no room", next_entry().type, 0);
 
     /* So does time, much of it. */
     fake_now += MILLISECS(1000) - 1;
-    foreign_misses(range.first + i + 1);
+    foreign_misses(AWAY + i + 1);
     expect("no room", next_entry().type, 0);
     fake_now++;
-    foreign_misses(range.first + i + 1);
-    expect("told", next_entry().gfn, range.first + i + 1);
+    foreign_misses(AWAY + i + 1);
+    expect("told", next_entry().gfn, AWAY + i + 1);
 
     /* But not of another one while there is a place. */
-    expect("WAKE", op(XEN_DSM_WAKE, range.first + i + 1), 0);
-    expect("WAKE", op(XEN_DSM_WAKE, range.first + 30), 0);
+    expect("WAKE", op(XEN_DSM_WAKE, AWAY + i + 1), 0);
+    expect("WAKE", op(XEN_DSM_WAKE, AWAY + 30), 0);
     current = &other;
     for ( i = 70; i < 72; i++ )
     {
-        foreign_misses(range.first + i);
-        expect("told", next_entry().gfn, range.first + i);
+        foreign_misses(AWAY + i);
+        expect("told", next_entry().gfn, AWAY + i);
     }
     for ( i = 0; i < DSM_FOREIGN; i++ )
-        expect("HOLE", hole_for(OTHERS, range.first + i), 0);
+        expect("HOLE", hole_for(OTHERS, AWAY + i), 0);
     expect("all but 3, 30, and the one that made room", DSM->nr_foreign_holes,
            DSM_FOREIGN - 3);
 
     /* Another daemon is told of each. */
     for ( i = 0; i < 72; i++ )
-        expect("WAKE", op(XEN_DSM_WAKE, range.first + i), 0);
+        expect("WAKE", op(XEN_DSM_WAKE, AWAY + i), 0);
     for ( n = 0; n < 2; n++ )
     {
         current = &other;
         for ( i = 0; i < DSM_FOREIGN; i++ )
         {
-            foreign_misses(range.first + i);
-            expect("told", next_entry().gfn, range.first + i);
+            foreign_misses(AWAY + i);
+            expect("told", next_entry().gfn, AWAY + i);
         }
         expect("FLUSH", flush(XEN_DSM_FLUSH_ALL, 0), 0);
     }
@@ -3015,54 +3024,45 @@ static void foreign_crowd(void)
     for ( i = 0; i < DSM_FOREIGN; i++ )
     {
         current = &other;
-        foreign_misses(range.first + i);
-        expect("told", next_entry().gfn, range.first + i);
+        foreign_misses(AWAY + i);
+        expect("told", next_entry().gfn, AWAY + i);
         fake_now += MILLISECS(1000);
-        expect("HOLE", hole_for(OTHERS, range.first + i), 0);
+        expect("HOLE", hole_for(OTHERS, AWAY + i), 0);
         fake_now -= MILLISECS(1000);
     }
     fake_now += MILLISECS(1001);
     current = &other;
-    foreign_misses(range.first + i);
+    foreign_misses(AWAY + i);
     expect("no room", next_entry().type, 0);
     for ( n = 0; n < DSM_FOREIGN; n++ )
-        expect("found", look_up(range.first + n, P2M_ALLOC), p2m_mmio_dm);
-    expect("WAKE", op(XEN_DSM_WAKE, range.first + 5), 0);
+        expect("found", look_up(AWAY + n, P2M_ALLOC), p2m_mmio_dm);
+    expect("WAKE", op(XEN_DSM_WAKE, AWAY + 5), 0);
     current = &other;
-    foreign_misses(range.first + i);
-    expect("told", next_entry().gfn, range.first + i);
+    foreign_misses(AWAY + i);
+    expect("told", next_entry().gfn, AWAY + i);
     expect("the others are notes", DSM->nr_foreign_holes, DSM_FOREIGN - 1);
-    foreign_misses(range.first + i + 1);
+    foreign_misses(AWAY + i + 1);
     expect("no room", next_entry().type, 0);
 }
 
 /* Those that are looked at all the time make no room, however long it takes. */
 static void foreign_polled(void)
 {
-    xen_dsm_range_t range = { 1 << 20, 2000 };
-    struct xen_dsm_op o = {
-        .cmd = XEN_DSM_ENABLE,
-        .u.enable = { .nr_ranges = 1, .nr_slices = 2, .ranges.p = &range },
-    };
     struct vcpu other = { .domain = &dom0 };
     unsigned int i, n;
-    uint64_t done;
 
-    make_world();
-    fake_now = MILLISECS(1000);
-    expect("ENABLE", memop(&o), 0);
-    expect("AWAY", frames_op(XEN_DSM_AWAY, range.first, 100, &done), 0);
+    begin_away(100);
     current = &other;
     for ( n = 0; n < 30; n++ )
     {
         for ( i = 0; i < 64; i++ )
-            foreign_misses(range.first + i);
+            foreign_misses(AWAY + i);
         fake_now += MILLISECS(40);
     }
-    foreign_misses(range.first + i);
+    foreign_misses(AWAY + i);
     expect("lost", DSM->stats.foreign_lost, 1);
     for ( i = 0; i < 64; i++ )
-        expect("told once", next_entry().gfn, range.first + i);
+        expect("told once", next_entry().gfn, AWAY + i);
     expect("not read, so not told again", next_entry().type, 0);
 }
 
@@ -3073,22 +3073,13 @@ static void foreign_polled(void)
 static void slow_home(void)
 {
     enum { NR = 300, HOME = 60 };
-    xen_dsm_range_t range = { 1 << 20, 2000 };
-    struct xen_dsm_op o = {
-        .cmd = XEN_DSM_ENABLE,
-        .u.enable = { .nr_ranges = 1, .nr_slices = 2, .ranges.p = &range },
-    };
     struct vcpu other = { .domain = &dom0 };
     unsigned int i, found = 0, holes = 0;
     s_time_t end;
     bool has_found[NR] = {};
     s_time_t due[NR] = {};
-    uint64_t done;
 
-    make_world();
-    fake_now = MILLISECS(1000);
-    expect("ENABLE", memop(&o), 0);
-    expect("AWAY", frames_op(XEN_DSM_AWAY, range.first, NR, &done), 0);
+    begin_away(NR);
     for ( end = fake_now + MILLISECS(3000); found < NR && fake_now < end; )
     {
         struct xen_dsm_ring_entry e;
@@ -3099,19 +3090,19 @@ static void slow_home(void)
             if ( has_found[i] )
                 continue;
             fake_now += 5000;
-            has_found[i] = look_up(range.first + i, P2M_ALLOC) == p2m_mmio_dm;
+            has_found[i] = look_up(AWAY + i, P2M_ALLOC) == p2m_mmio_dm;
             found += has_found[i];
             if ( !has_found[i] )
-                dsm_populate(&dom, _gfn(range.first + i));
+                dsm_populate(&dom, _gfn(AWAY + i));
         }
         while ( (e = next_entry()).type )
-            if ( !due[e.gfn - range.first] )
-                due[e.gfn - range.first] = fake_now + MILLISECS(HOME);
+            if ( !due[e.gfn - AWAY] )
+                due[e.gfn - AWAY] = fake_now + MILLISECS(HOME);
         for ( i = 0; i < NR; i++ )
         {
             if ( !due[i] || fake_now < due[i] )
                 continue;
-            expect("HOLE", hole_for(OTHERS, range.first + i), 0);
+            expect("HOLE", hole_for(OTHERS, AWAY + i), 0);
             due[i] = 0;
             holes++;
         }
