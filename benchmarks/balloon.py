@@ -349,10 +349,9 @@ def counts_since(dom0: Run, before: Mapping[str, int]) -> dict[str, int]:
 
 def told_step(stock: ElasticGuest, way: str, operation: str, mib: int, run: int = 0) -> Step:
     """One `xl mem-set` on upstream's host, whose hypervisor has no counters of ours. Raises as stock_step()."""
-    timeout = STOCK_TIMEOUT
-    script = told_script(stock.name, mib, -1 if operation == TAKE else 1, timeout)
+    script = told_script(stock.name, mib, -1 if operation == TAKE else 1, STOCK_TIMEOUT)
     called = time.monotonic()
-    change = parse_change(checked(stock.dom0, script, timeout + 60.0))
+    change = parse_change(checked(stock.dom0, script, STOCK_TIMEOUT + 60.0))
     at = change.placed(called, time.monotonic())
     if change.mib != _changed(operation, mib):
         raise RuntimeError(f"xl mem-set on upstream's host: Xen counts {change.mib} MiB, not {_changed(operation, mib)}")

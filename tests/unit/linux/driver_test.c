@@ -1263,6 +1263,13 @@ static void no_more_than_what_xen_keeps(const void *argument)
 	CHECK(ask(1) == -EBUSY, "%s", machine.log);
 	CHECK(node.state == ELASTIC_RESIDUAL && !machine.cpus_up, "%s", elastic_state_name(node.state));
 	CHECK(!strcmp(node.error, "-16 Xen does not take back 2048 KiB, and more was not asked for"), "'%s'", node.error);
+
+	/* Less than that is none, either. */
+	CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
+	machine.refuses[71] = true;
+	CHECK(ask(0) == -EBUSY && elastic_populated(&node) == 2, "%s", machine.log);
+	CHECK(ask(1) == -EBUSY, "%s", machine.log);
+	CHECK(node.state == ELASTIC_RESIDUAL && !machine.cpus_up, "%s", elastic_state_name(node.state));
 	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
 	check_online(BLOCK_EXTENTS);
 }

@@ -877,6 +877,12 @@ MUTANTS = {
         "if (known && elastic_populated(node) > node->target &&",
         "attach: a smaller one that is stuck",
     ),
+    "less than what Xen keeps is a node": (
+        "node",
+        "has_blocks(node) && !bring_cpus_up(node)) {",
+        "!bring_cpus_up(node)) {",
+        "attach: no more than what Xen keeps",
+    ),
     "a growth that is to be smaller takes all room": (
         "room",
         "if (!target || populated <= target)",

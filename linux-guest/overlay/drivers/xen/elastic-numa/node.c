@@ -375,7 +375,7 @@ static int grow(struct elastic_node *node)
 		return 0;
 	}
 	if (node->target && elastic_populated(node) > node->target &&
-	    !bring_cpus_up(node)) {
+	    has_blocks(node) && !bring_cpus_up(node)) {
 		/* It was to be smaller by then, and could not: as after a shrink. */
 		transition(node, ELASTIC_EV_DONE);
 		node->nr_attached += !known;
