@@ -61,9 +61,9 @@ static struct sparse make_sparse(int rows, uint64_t entries)
 
 static void free_sparse(struct sparse *m)
 {
-	free(m->start);
-	free(m->column);
-	free(m->value);
+	timed_free(m->start);
+	timed_free(m->column);
+	timed_free(m->value);
 }
 
 /* The place of @column in the row that began at @from, or where it would go. */
@@ -226,8 +226,8 @@ static struct sparse make_matrix(const struct problem *p)
 		}
 		free_row(&row);
 	}
-	free(weight);
-	free(count);
+	timed_free(weight);
+	timed_free(count);
 	free_sparse(&w);
 	free_sparse(&t);
 	return a;

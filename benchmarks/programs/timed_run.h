@@ -45,6 +45,8 @@
 #include "words.h"
 
 #define TIMED_ALIGN	(2UL << 20)	/* so that huge pages can be used */
+#define TIMED_COLOURS	30
+#define TIMED_COLOUR	(17UL << 12)	/* TIMED_COLOURS of them fit into TIMED_ALIGN */
 #define MAX_ROUNDS	1000000
 
 /* CPU time and faults of the process, or of some part of its life. */
@@ -139,15 +141,32 @@ static inline void timed_options(struct timed_run *run, int argc, char **argv,
 	}
 }
 
-/* Memory for @count things of @size bytes, not touched yet. */
+/*
+ * Memory for @count things of @size bytes, not touched yet.  timed_free() gives
+ * it back.  Called by one thread at a time.
+ *
+ * Equal elements of two arrays are never at the same place of a direct-mapped
+ * cache or TLB of 64 pages or more, wherever the arrays are: each begins some
+ * pages later in its huge page than the one before.  Else arrays that are read
+ * together would take each other's place as the thread stacks between them, and
+ * so the team's first size, will have it.
+ */
 static inline void *timed_memory(size_t count, size_t size)
 {
+	static unsigned int nr;
+	size_t colour = nr++ % TIMED_COLOURS * TIMED_COLOUR;
 	void *p;
 
 	if (__builtin_mul_overflow(count, size, &size) ||
+	    __builtin_add_overflow(size, colour, &size) ||
 	    posix_memalign(&p, TIMED_ALIGN, size))
 		die("no memory for %zu things", count);
-	return p;
+	return (char *)p + colour;
+}
+
+static inline void timed_free(void *p)
+{
+	free((void *)((uintptr_t)p & ~(TIMED_ALIGN - 1)));
 }
 
 /* The first line; the iterations will touch @bytes. */

@@ -196,6 +196,57 @@ def test_the_hpcc_sequence_returns_to_its_start(sequences: Path) -> None:
     assert printed(sequences, "hpcc", 1317624576693539401, 3) == list(hpcc(3))
 
 
+# --- memory --------------------------------------------------------------------------------------------------------------
+
+
+def memory_program(folder: Path, header: str) -> Path:
+    """memory_test with this timed_run.h, and with an eye on all that it touches."""
+    (folder / "timed_run.h").write_text(header, encoding="utf-8")
+    program, source = folder / "memory_test", Path(__file__).with_name("memory_test.c")
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-fopenmp", "-fsanitize=address"]
+    subprocess.run(["gcc", *flags, f"-I{folder}", f"-I{programs.SOURCES}", "-o", program, source, "-lm"], check=True)
+    return program
+
+
+def places_are_apart(program: Path) -> bool:
+    """Whether arrays of each size begin at a page, and no two of any thirty share a place of 64 pages; and can be freed."""
+    for size in (1, 4096, 65537, 2 << 20, 5 << 20):
+        done = programs.run(program, "40", str(size))
+        if done.returncode:
+            return False
+        found = [int(line) for line in done.stdout.splitlines()]
+        places = [address // 4096 % 64 for address in found]
+        apart = all(len(set(places[n : n + 30])) == 30 for n in range(len(places) - 29))
+        if len(found) != 40 or any(address % 4096 for address in found) or not apart:
+            return False
+    return True
+
+
+HEADER = programs.SOURCES / "timed_run.h"
+
+
+def test_arrays_share_no_place_of_a_small_tlb(tmp_path: Path) -> None:
+    """Wherever thread stacks have made room for them: else a run would depend on the size of its first team."""
+    assert places_are_apart(memory_program(tmp_path, HEADER.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    ("line", "becomes"),
+    [
+        ("nr++ % TIMED_COLOURS", "nr % TIMED_COLOURS"),
+        ("(17UL << 12)", "(16UL << 12)"),
+        ("(17UL << 12)", "(17UL << 6)"),
+        ("__builtin_add_overflow(size, colour, &size)", "__builtin_add_overflow(size, 0, &size)"),
+        ("& ~(TIMED_ALIGN - 1)", "& ~4095UL"),
+        ("return (char *)p + colour;", "return p;"),
+    ],
+)
+def test_arrays_that_share_one_are_noticed(tmp_path: Path, line: str, becomes: str) -> None:
+    header = HEADER.read_text(encoding="utf-8")
+    assert header.count(line) == 1, "adapt the table: this line is not there"
+    assert not places_are_apart(memory_program(tmp_path, header.replace(line, becomes)))
+
+
 # --- words ---------------------------------------------------------------------------------------------------------------
 
 
