@@ -124,8 +124,8 @@ series: setup ## overlay and hooks as patch series for upstream: build/series
 shell: setup ## a shell in the sandbox
 	@$(ENTER) bash
 
-clean: ## forget this tree's build folder
+clean: ## remove this tree's build folder, and with it what was measured (build/results)
 	rm -rf build
 
-distclean: clean ## forget the cache, too (asks for sudo)
+distclean: clean ## remove the cache, too, which all clones share (as root, or with sudo)
 	@lab/bootstrap --purge

@@ -53,6 +53,8 @@ def bootstrap(
 
 
 MISSING = {"dpkg-query": "exit 1"}
+OS_RELEASE = 'case "$*" in /etc/os-release)'
+THE_REST = '*) exec /bin/cat "$@" ;; esac'
 HOSTS = {
     "a good host": ({}, ("--check",), 0, ""),
     "little disk": (
@@ -85,6 +87,21 @@ HOSTS = {
     "disk full half-way": ({"mmdebstrap": FULL}, (), 1, "making the sandbox failed: no space left below {cache}"),
     "another failure": ({"mmdebstrap": BROKEN}, (), 1, "dpkg returned an error code (1)"),
     "a word it does not know": ({}, ("--chek",), 2, "lab/bootstrap --check"),
+    "a word more": ({}, ("--check", "--nonsense"), 2, "xenuma: lab/bootstrap: no such argument: --nonsense\n"),
+    "two things at once": ({}, ("--check", "--purge"), 2, "xenuma: lab/bootstrap: --check or --purge, not both\n"),
+    "an older Debian": (
+        {"cat": f'{OS_RELEASE} echo "ID=debian"; echo "VERSION_ID=\\"11\\"" ;; {THE_REST}'},
+        ("--check",),
+        0,
+        "xenuma: this host is debian 11; only Debian 12 (bookworm) and 13 (trixie) are known to work\n",
+    ),
+    "what is made of Debian": (
+        {"cat": f'{OS_RELEASE} echo "ID=ubuntu"; echo "VERSION_ID=\\"24.04\\"" ;; {THE_REST}'},
+        ("--check",),
+        0,
+        "xenuma: this host is ubuntu 24.04; only Debian 12 (bookworm) and 13 (trixie) are known to work\n",
+    ),
+    "Debian 12": ({"cat": f'{OS_RELEASE} echo "ID=debian"; echo "VERSION_ID=12" ;; {THE_REST}'}, ("--check",), 0, ""),
 }
 
 
@@ -97,6 +114,92 @@ def test_what_it_says(
     assert done.returncode == status, done.stderr
     assert said.format(cache=tmp_path / "cache") in done.stderr
     assert said or not done.stderr
+
+
+def made(cache: Path, *names: str) -> None:
+    """Files (and folders, with a slash behind them, and links, with what they point to) in a cache."""
+    cache.mkdir()
+    for name in names:
+        path, _, target = name.partition(" -> ")
+        (cache / path).parent.mkdir(parents=True, exist_ok=True)
+        if target:
+            (cache / path).symlink_to(target)
+        elif name.endswith("/"):
+            (cache / name).mkdir()
+        else:
+            (cache / name).touch()
+
+
+LINKS = ("sandbox -> sandbox-0123456789ab", "target.tar -> target-0123456789ab.tar")
+WITHOUT_MARKER = (*LINKS, "sandbox-0123456789ab/bin/sh", "target-0123456789ab.tar", "sources/a.tar", ".warm", "home/.cache/x")
+PURGES = {
+    "nothing": ((), None, 0, "xenuma: no cache at {cache}: nothing to remove\n", ""),
+    "one that has begun": ((".xenuma-cache", "bootstrap.lock", "sandbox-0123456789ab.part/bin/sh"), None, 0, "", ""),
+    "one from before the marker": (WITHOUT_MARKER, None, 0, "", ""),
+    "all that it may have": (
+        (".xenuma-cache", "target-00.tar.part", "times.json.new", "ccache/", "log/", "out/", "run/", "trees/", "objects/"),
+        None,
+        0,
+        "xenuma: removing from {cache}, the cache of all clones: ",
+        "",
+    ),
+    "somebody else's folder": (
+        ("sources/a", "letters/a"),
+        {"sources", "letters"},
+        1,
+        "",
+        "xenuma: {cache} is no cache of this project: it has neither .xenuma-cache nor the links sandbox and target.tar; "
+        "nothing is removed\n",
+    ),
+    "somebody else's sandbox": (("sandbox/a", "target.tar", "trees/"), {"sandbox", "target.tar", "trees"}, 1, "", "is no cache"),
+    "one in somebody else's folder": (
+        (*WITHOUT_MARKER, "letters/a", "a b", "sandbox-castle/a", "target-practice.tar.gz"),
+        {"letters", "a b", "sandbox-castle", "target-practice.tar.gz"},
+        0,
+        "xenuma: the folder stays, with what is not ours: a b letters sandbox-castle target-practice.tar.gz\n",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "status", "said", "complained"), PURGES.values(), ids=PURGES)
+def test_what_a_purge_removes(
+    tmp_path: Path, before: tuple[str, ...], after: set[str] | None, status: int, said: str, complained: str
+) -> None:
+    """Of a cache alone, and of that what has a name of ours."""
+    cache = tmp_path / "cache"
+    if before:
+        made(cache, *before)
+    done = bootstrap(tmp_path, {}, "--purge")
+    left = {path.name for path in cache.iterdir()} if cache.exists() else None
+    assert (done.returncode, left) == (status, after), done.stderr
+    assert said.format(cache=cache) in done.stdout and complained.format(cache=cache) in done.stderr
+    assert complained or not done.stderr
+
+
+def test_a_purge_that_is_asked_how_it_works_removes_nothing(tmp_path: Path) -> None:
+    made(tmp_path / "cache", ".xenuma-cache", "sources/a")
+    done = bootstrap(tmp_path, {}, "--purge", "--help")
+    assert (done.returncode, done.stderr) == (0, "") and "remove the cache, which all clones share" in done.stdout
+    assert (tmp_path / "cache" / "sources" / "a").exists()
+
+
+def test_a_look_at_the_host_makes_nothing(tmp_path: Path) -> None:
+    assert bootstrap(tmp_path, {}, "--check").returncode == 0
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "refused"),
+    [(("letters/a",), True), (("sources/a",), True), ((), False), (("bootstrap.lock", "log/"), False), (WITHOUT_MARKER, False)],
+)
+def test_no_cache_is_begun_among_somebody_elses_files(tmp_path: Path, before: tuple[str, ...], refused: bool) -> None:
+    """Which could have names that a purge removes. One of ours has the marker before it has anything else to remove."""
+    cache = tmp_path / "cache"
+    made(cache, *before)
+    done = bootstrap(tmp_path, {"mmdebstrap": BROKEN})
+    words = f"xenuma: {cache} has files, and is no cache of this project; set XENUMA_CACHE to a new folder or an empty one\n"
+    assert (done.stderr == words) == refused and (cache / ".xenuma-cache").exists() != refused, done.stderr
 
 
 ONE_LINE = "deb http://one.test/debian/ trixie main\ndeb http://one.test/debian-security trixie-security main"
