@@ -6,13 +6,60 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 ENTER := lab/enter
 
-.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak soak-debug bench report check mutants explore bench-dsm bench-span count-dsm bounce demo-dsm demo-span series shell clean distclean
+TARGETS := help setup build demo test unit e2e e2e-debug guest-debug soak soak-debug bench bench-dsm bench-span count-dsm bounce \
+	demo-dsm demo-span report check mutants explore series shell clean distclean
+.PHONY: $(TARGETS)
+
+# What is mistyped is told before anything is made: a goal (a folder's name, too), a variable, a value.
+$(foreach goal,$(filter-out $(TARGETS),$(MAKECMDGOALS)),$(error no such target: $(goal); 'make help' lists them))
+
+VARIABLES := TESTS UNIT_TESTS DEBUG_TESTS SOAK_TESTS SEED OPS FROM TO SOAK_GUEST KEEP_GOING STEPS BENCH_DSM BENCH_SPAN BOUNCE \
+	MUTANTS EXPLORE
+# make's own, those of any makefile, and those that lab/enter hands on. Of XENUMA_... any that something here reads.
+OTHERS_VARIABLES := MAKE MAKEFLAGS MFLAGS SHELL V CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS TERM COLUMNS LINES CI NO_COLOR \
+	PYTEST_ADDOPTS PIP_INDEX_URL
+is-read = $(if $(filter XENUMA_%,$(1)),$(shell grep -rlwF --exclude-dir=__pycache__ -- '$(1)' lab benchmarks tests toolstack | head -n 1))
+known = $(or $(filter $(VARIABLES) $(OTHERS_VARIABLES),$(1)),$(call is-read,$(1)))
+# Not below another make, which hands on what it was given itself.
+ifeq ($(MAKELEVEL),0)
+$(foreach v,$(filter-out -%,$(.VARIABLES)),$(if $(filter command%,$(firstword $(origin $(v)))),$(if $(call known,$(v)),,\
+	$(error no such variable: $(v); there are $(VARIABLES), and XENUMA_... ('make help')))))
+endif
 
 help: ## this list
 	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-11s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Variables: XENUMA_CACHE (default ~/.cache/xenuma), XENUMA_MIRROR (a Debian mirror), TESTS (for make test),"
+	@echo "Variables: XENUMA_CACHE (default ~/.cache/xenuma, for all clones), XENUMA_MIRROR (a Debian mirror), TESTS (for make test),"
 	@echo "XENUMA_LANES (racks side by side in make test: a number, by default 1; auto: 2 where there are 2 CPUs and 14 GB of free memory)."
+
+# Values that would be refused after the build, an hour later. What is left to the programs has options in it.
+rest-of = $(if $(2),$(call rest-of,$(subst $(firstword $(2)),,$(1)),$(wordlist 2,99,$(2))),$(1))
+no-number = $(strip $(call rest-of,$(1),0 1 2 3 4 5 6 7 8 9) $(word 2,$(1)))
+missing = $(if $(filter-out -%,$(1)),$(if $(wildcard $(firstword $(subst ::, ,$(1)))),,$(1)))
+check-number = $(if $(call no-number,$($(1))),$(error $(1)=$($(1)): want a number, 0 or more))
+check-tests = $(foreach t,$(firstword $($(1))) $(filter tests/%,$($(1))),$(if $(call missing,$(t)),$(error $(1): no such file or folder: $(t))))
+check-words = $(if $(filter -%,$($(1))),,$(foreach w,$(filter-out $(2),$($(1))),$(error $(1): no such part: $(w); there are $(2))))
+check-one = $(if $(filter-out $(2),$($(1))),$(error $(1)=$($(1)): want one of: $(2)))
+check-order = $(if $(shell [ 1 -le $(1) ] && [ $(1) -le $(2) ] && [ $(2) -le $(3) ] && echo fine),,\
+	$(error operations $(1) to $(2): want 1 <= FROM <= TO <= OPS, which is $(3)))
+goals = $(filter $(1),$(MAKECMDGOALS))
+
+ifneq ($(call goals,soak soak-debug),)
+$(foreach v,$(if $(filter 0x%,$(SEED)),,SEED) OPS FROM TO,$(call check-number,$(v)))
+$(call check-one,SOAK_GUEST,guest2 guest4)
+$(if $(FROM)$(TO),$(if $(SEED),,$(error FROM, TO: of which plan? SEED=N says)))
+$(if $(FROM)$(TO)$(OPS),$(call check-order,$(or $(FROM),1),$(or $(TO),$(OPS),300),$(or $(OPS),300)))
+endif
+$(if $(call goals,soak),$(call check-tests,SOAK_TESTS))
+$(if $(call goals,e2e-debug),$(call check-tests,DEBUG_TESTS))
+$(if $(call goals,unit),$(call check-tests,UNIT_TESTS))
+$(if $(call goals,test),$(call check-tests,TESTS))
+ifneq ($(call goals,test unit e2e e2e-debug guest-debug soak),)
+$(if $(filter-out auto,$(XENUMA_LANES)),$(if $(call no-number,$(XENUMA_LANES))$(filter 0%,$(XENUMA_LANES)),\
+	$(error XENUMA_LANES=$(XENUMA_LANES): want a number of lanes, or auto)))
+endif
+$(if $(call goals,bench-dsm),$(call check-words,BENCH_DSM,rtt swap node switches detach rdma))
+$(if $(call goals,bench-span),$(call check-words,BENCH_SPAN,kernels kv ownership calls))
 
 # Only these need the memory of a rack; the others only warn of too little.
 demo test e2e e2e-debug guest-debug soak soak-debug bench bench-dsm bench-span demo-dsm demo-span: BOOTS := --boots
@@ -62,7 +109,7 @@ guest-debug: setup ## the guest tests without Xen, with lockdep, the address san
 
 # What 'make test' does a few times, many times, and what is too new for it: an hour and more. With SEED or OPS the random soak
 # instead (benchmarks/soak): OPS operations, 300 without it, of which FROM to TO are done; SOAK_GUEST: guest2 or guest4; KEEP_GOING=1.
-# And the unit tests that are marked so. FROM and TO without SEED are refused: of which plan?
+# And the unit tests that are marked so.
 SOAK_TESTS ?= tests/e2e $(sort $(shell grep -rlE '^(pytestmark|@pytest).*mark\.(soak|fresh)|marks=.*mark\.(soak|fresh)|^from .* import rest_in_soak' tests/unit --include='test_*.py'))
 SOAK_ARGUMENTS = $(if $(SEED),--seed $(SEED)) $(if $(OPS),--ops $(OPS)) $(if $(FROM),--from $(FROM)) $(if $(TO),--to $(TO)) \
 	$(if $(SOAK_GUEST),--guest $(SOAK_GUEST)) $(if $(KEEP_GOING),--keep-going)
@@ -78,7 +125,7 @@ soak-debug: setup ## SEED=N OPS=N: the random soak with Xen's assertions, lockde
 	@$(ENTER) python3 -m lab.pipeline.build xen-debug images-lockdep linux-kasan qemu meter libgomp libgomp-stock
 	@$(DEBUG_RACK) $(ENTER) python3 -m benchmarks.soak $(SOAK_ARGUMENTS) --home 768 --kernel build/artifacts/linux-kasan/vmlinuz
 
-bench: build ## the measurements, some hours; results in build/results
+bench: build ## the measurements, an hour and a quarter; results in build/results
 	@$(ENTER) python3 -m lab.pipeline.build xen-stock linux-stock
 	@$(ENTER) python3 -m benchmarks
 
@@ -86,7 +133,7 @@ bench: build ## the measurements, some hours; results in build/results
 bench-dsm: build ## memory from another machine: two hosts; build/results/dsm.json (BENCH_DSM chooses)
 	@$(ENTER) python3 -m benchmarks.dsm $(BENCH_DSM)
 
-# BENCH_SPAN: parts, kernels, kv, calls, all without it; --cpus=2, --rounds=N.
+# BENCH_SPAN: parts, kernels, kv, ownership, calls, all without it; --cpus=2, --rounds=N.
 bench-span: build ## one Linux on two hosts: programs, a store, interrupts, hypercalls; build/results/span.json (BENCH_SPAN chooses)
 	@$(ENTER) python3 -m benchmarks.span $(BENCH_SPAN)
 

@@ -11,16 +11,93 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import dsm, span
+from benchmarks.soak.__main__ import OPS
+from benchmarks.soak.model import SHAPES
+from lab.pipeline.mutants import PARTS
 from lab.pipeline.paths import REPO
+
+
+def dry_run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What `make` says and would run."""
+    named = {name: value for name, value in os.environ.items() if not name.startswith(("XENUMA_", "MAKE"))}
+    return subprocess.run(
+        ["make", "--dry-run", *words], cwd=REPO, env=named | environment, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def commands(target: str, *variables: str) -> list[str]:
     """What `make` would run for a target, in whole lines."""
-    named = {name: value for name, value in os.environ.items() if not name.startswith(("XENUMA_", "MAKE"))}
-    done = subprocess.run(
-        ["make", "--dry-run", target, *variables], cwd=REPO, env=named, capture_output=True, text=True, check=True, timeout=60
-    )
+    done = dry_run(target, *variables)
+    assert not done.returncode, done.stderr
     return done.stdout.replace("\\\n", "").splitlines()
+
+
+NONE = "no such variable: {}; there are TESTS UNIT_TESTS "
+REFUSED = {
+    "nonsense": "no such target: nonsense; 'make help' lists them.",
+    "tests": "no such target: tests; 'make help' lists them.",
+    "test TEST=tests/unit": NONE.format("TEST"),
+    "soak seed=7": NONE.format("seed"),
+    "soak SOAK_TEST=x": NONE.format("SOAK_TEST"),
+    "soak SEED=7 GUEST=guest4": NONE.format("GUEST"),
+    "bench BENCH=balloon": NONE.format("BENCH"),
+    "test XENUMA_" "LANE=2": NONE.format("XENUMA_" "LANE"),
+    "soak SEED=x": "SEED=x: want a number, 0 or more.",
+    "soak OPS=-1": "OPS=-1: want a number, 0 or more.",
+    "soak-debug SEED=7 FROM=1x": "FROM=1x: want a number, 0 or more.",
+    "soak FROM=3": "FROM, TO: of which plan? SEED=N says.",
+    "soak OPS=0": "operations 1 to 0: want 1 <= FROM <= TO <= OPS, which is 0.",
+    "soak SEED=7 OPS=20 FROM=30": "operations 30 to 20: want 1 <= FROM <= TO <= OPS, which is 20.",
+    "soak SEED=7 TO=301": "operations 1 to 301: want 1 <= FROM <= TO <= OPS, which is 300.",
+    "soak SEED=7 SOAK_GUEST=guest3": "SOAK_GUEST=guest3: want one of: guest2 guest4.",
+    "bench-dsm BENCH_DSM=nix": "BENCH_DSM: no such part: nix; there are rtt swap node switches detach rdma.",
+    "bench-span BENCH_SPAN=kernel": "BENCH_SPAN: no such part: kernel; there are kernels kv ownership calls.",
+    "test TESTS=tests/nix": "TESTS: no such file or folder: tests/nix.",
+    "test TESTS=test/unit": "TESTS: no such file or folder: test/unit.",
+    "unit UNIT_TESTS=tests/unit/nix.py::test_a": "UNIT_TESTS: no such file or folder: tests/unit/nix.py::test_a.",
+    "soak SOAK_TESTS=tests/nix": "SOAK_TESTS: no such file or folder: tests/nix.",
+    "e2e-debug DEBUG_TESTS=tests/nix": "DEBUG_TESTS: no such file or folder: tests/nix.",
+    "test XENUMA_LANES=x": "XENUMA_LANES=x: want a number of lanes, or auto.",
+    "test XENUMA_LANES=0": "XENUMA_LANES=0: want a number of lanes, or auto.",
+}
+
+
+@pytest.mark.parametrize(("words", "said"), REFUSED.items(), ids=REFUSED)
+def test_what_is_mistyped_is_told_before_anything_is_made(words: str, said: str) -> None:
+    """Not after the build, and not by doing something else."""
+    done = dry_run(*words.split())
+    assert (done.returncode, done.stdout) == (2, "") and f"*** {said}" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["test", "TESTS=tests/unit/pipeline/test_makefile.py::test_x[a tests-b/c]", "XENUMA_LANES=auto", "V=1", "CC=gcc"],
+        ["test", "TESTS=tests/e2e -k 'a or b/c'", "XENUMA_KEPT_RESULTS=4", "XENUMA_DOM0_IMAGE=x", "--jobs=2"],
+        ["test", "TESTS=-k balloon", "PYTEST_ADDOPTS=-x", "MAKEFLAGS=s"],
+        ["soak", "SEED=0x1f", "OPS="],
+        ["bench-dsm", "BENCH_DSM=--pages 96 node"],
+        ["bench-span", "BENCH_SPAN=kv ownership --cpus=2"],
+        ["unit", "report", "XENUMA_CACHE=/x"],
+    ],
+)
+def test_what_is_meant_is_done(words: list[str]) -> None:
+    assert dry_run(*words).returncode == 0, dry_run(*words).stderr
+
+
+def test_a_make_above_hands_on_what_it_likes() -> None:
+    """It has been given variables of its own, and make hands on all of them."""
+    done = dry_run("check", MAKELEVEL="1", MAKEFLAGS=" -- O=out ARCH=x86")
+    assert done.returncode == 0 and "lab.pipeline.check" in done.stdout, done.stderr
+
+
+def test_the_makefile_has_the_names_of_what_it_starts() -> None:
+    text = (REPO / "Makefile").read_text(encoding="utf-8")
+    assert f"check-words,BENCH_DSM,{' '.join(dsm.PARTS)})" in text and f"check-words,BENCH_SPAN,{' '.join(span.PARTS)})" in text
+    assert f"check-one,SOAK_GUEST,{' '.join(sorted(SHAPES))})" in text and f"$(or $(OPS),{OPS}))" in text
+    assert f"# BENCH_DSM: parts, {', '.join(dsm.PARTS)};" in text and f"# BENCH_SPAN: parts, {', '.join(span.PARTS)}, all" in text
+    assert f"or MUTANTS={', '.join(PARTS[1:-1])} or {PARTS[-1]}:" in text
 
 
 @pytest.mark.parametrize("target", ["test", "e2e", "e2e-debug", "soak"])
@@ -38,7 +115,6 @@ def test_tests_do_not_overwrite_what_was_measured(target: str) -> None:
         (["OPS=20"], "--ops 20"),
         (["SOAK_GUEST=guest4"], "--guest guest4"),
         (["KEEP_GOING=1"], "--keep-going"),
-        (["FROM=12", "TO=13"], "--from 12 --to 13"),
         (["SEED=7", "OPS=300", "FROM=12", "TO=13", "SOAK_GUEST=guest4"], "--seed 7 --ops 300 --from 12 --to 13 --guest guest4"),
     ],
 )
