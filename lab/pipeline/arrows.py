@@ -20,11 +20,12 @@ those below it.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 import sys
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -332,9 +333,17 @@ def complaints(found: Mapping[str, Arrows]) -> list[str]:
     ]
 
 
-def main() -> int:
-    place = sys.argv[1] if len(sys.argv) > 1 else ""
-    for house, arrows in houses().items():
+def main(arguments: Sequence[str] = ()) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python3 -m lab.pipeline.arrows", description="Which file needs which, and what it takes from there; and circles."
+    )
+    parser.add_argument("path", nargs="?", default="", help="only of files whose names begin so, from the repository's folder on")
+    place = parser.parse_args(arguments).path.removeprefix("./")
+    found = houses()
+    if not any(file.startswith(place) for arrows in found.values() for file in arrows):
+        print(f"{place}: no file that is in git and is C or Python begins so", file=sys.stderr)
+        return 2
+    for house, arrows in found.items():
         for file, targets in sorted(arrows.items()):
             for target, names in sorted(targets.items()) if file.startswith(place) else ():
                 print(f"{file} -> {target}  {' '.join(sorted(filter(None, names)))}".rstrip())
@@ -345,4 +354,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import sources, trees
@@ -74,7 +76,11 @@ def hook_text(header: str, tree: Path) -> str:
     return text
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python3 -m lab.pipeline.bindings", description=f"Write {HOOK.relative_to(REPO)} anew, from the IDL with our hooks."
+    )
+    parser.parse_args(arguments)
     archive = sources.local("xen")
     if archive is None:
         print("the source of Xen is not in the cache; run 'make setup'", file=sys.stderr)
@@ -91,4 +97,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

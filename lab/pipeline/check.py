@@ -272,6 +272,9 @@ CHECKS: dict[str, Callable[[], list[str]]] = {
 
 
 def main() -> int:
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(f"usage: python3 -m lab.pipeline.check [CHECK...]\nchecks: {', '.join(CHECKS)}; all if none is named")
+        return 0
     names = sys.argv[1:] or list(CHECKS)
     unknown = [name for name in names if name not in CHECKS]
     if unknown:

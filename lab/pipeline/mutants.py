@@ -379,6 +379,9 @@ def examine(name: str, mutants: Sequence[Mutant], all_tests: bool) -> int:
 
 
 def main() -> int:
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(f"usage: python3 -m lab.pipeline.mutants [--all-tests] [PART] [WORD...]\nparts: {', '.join(PARTS)}; {PARTS[0]} if none is named")
+        return 0
     words = [word for word in sys.argv[1:] if word != "--all-tests"]
     name = words.pop(0) if words and words[0] in PARTS else PARTS[0]
     begun = time.monotonic()
@@ -386,7 +389,9 @@ def main() -> int:
         mutants = load(UNIT_TESTS / name / "mutants.toml")
         chosen = [m for m in mutants if not words or any(word in m.breaks for word in words)]
         if not chosen:
-            raise StepFailed(f"no mutant has any of these words in its name: {' '.join(words)}")
+            raise StepFailed(
+                f"no mutant of {name} has any of these words in its name: {' '.join(words)}; parts: {', '.join(PARTS)}"
+            )
         survivors = examine(name, chosen, "--all-tests" in sys.argv[1:])
     except StepFailed as error:
         print(f"\nxenuma: {error}", file=sys.stderr)

@@ -9,13 +9,15 @@ in turn, and an error names all that were.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import itertools
 import os
 import re
 import subprocess
+import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,7 +165,11 @@ def give_to_owner(path: Path) -> None:
         os.chown(each, owner.st_uid, owner.st_gid)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python3 -m lab.pipeline.sources", description="Fetch the upstream sources that the cache lacks, as root in the sandbox."
+    )
+    parser.parse_args(arguments)
     SOURCES.mkdir(parents=True, exist_ok=True)
     names = list(tomllib.loads(PINS.read_text(encoding="utf-8")))
     missing = [name for name in names if local(name) is None]
@@ -184,4 +190,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))
