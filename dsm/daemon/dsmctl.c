@@ -79,8 +79,8 @@ static void usage(FILE *to)
 	      "  -n, --number N       of top: so many pages (default 20)\n"
 	      "  -s, --symbols FILE   of top: the guest's System.map or vmlinux\n"
 	      "  -F, --force          forget: one that has not ended, too\n"
-	      "  -f, --folder PATH    of the sockets (default " DSM_CONTROL_FOLDER ")\n"
-	      "  -l, --listen PATH    the socket of dsmd-host (default " HOST_SOCKET ")\n"
+	      "  -f, --folder PATH    of the sockets; not of hosts (default " DSM_CONTROL_FOLDER ")\n"
+	      "  -l, --listen PATH    of hosts: the socket of dsmd-host (default " HOST_SOCKET ")\n"
 	      "  -V, --version        of this program, and of what it speaks\n"
 	      "  -h, --help\n", to);
 }
@@ -852,28 +852,53 @@ static enum status do_hosts(char **words_after)
 static const struct command {
 	const char *name;
 	enum status (*run)(char **words);
+	const char *options;	/* their letters, but for help and version */
 	int least, most;	/* words after it */
 	const char *words;
 } commands[] = {
-	{ "list", do_list, 0, 0, "none" },
-	{ "hosts", do_hosts, 0, 0, "none" },
-	{ "status", do_status, 0, 1, "[VM]" },
-	{ "peers", do_peers, 1, 1, "VM" },
-	{ "metrics", do_metrics, 0, 1, "[VM]" },
-	{ "wait", do_wait, 1, 2, "VM [STATE]" },
-	{ "top", do_top, 1, 1, "VM" },
-	{ "set", do_set, 2, 2, "VM KEY=NUMBER" },
-	{ "evacuate", do_evacuate, 1, 1, "VM" },
-	{ "vnodes", do_vnodes, 1, 1, "VM" },
-	{ "connect", do_connect, 2, 2, "VM HOST" },
-	{ "node", do_node, 4, 4, "VM VNODE SIZE POOL" },
-	{ "leaving", do_leaving, 3, 3, "VM VNODE SIZE" },
-	{ "place", do_place, 3, 3, "VM HOST VCPUS" },
-	{ "home", do_home, 2, 2, "VM VCPUS" },
-	{ "leave", do_leave, 1, 2, "VM [HOST]" },
-	{ "fail", do_fail, 2, 2, "VM REASON, which is one word or in quotes" },
-	{ "forget", do_forget, 1, 1, "VM" },
+	{ "list", do_list, "jf", 0, 0, "" },
+	{ "hosts", do_hosts, "jl", 0, 0, "" },
+	{ "status", do_status, "jf", 0, 1, "VM" },
+	{ "peers", do_peers, "jf", 1, 1, "VM" },
+	{ "metrics", do_metrics, "f", 0, 1, "VM" },
+	{ "wait", do_wait, "tf", 1, 2, "VM [STATE]" },
+	{ "top", do_top, "jinsf", 1, 1, "VM" },
+	{ "set", do_set, "f", 2, 2, "VM KEY=NUMBER" },
+	{ "evacuate", do_evacuate, "f", 1, 1, "VM" },
+	{ "vnodes", do_vnodes, "jf", 1, 1, "VM" },
+	{ "connect", do_connect, "f", 2, 2, "VM HOST" },
+	{ "node", do_node, "f", 4, 4, "VM VNODE SIZE POOL" },
+	{ "leaving", do_leaving, "f", 3, 3, "VM VNODE SIZE" },
+	{ "place", do_place, "f", 3, 3, "VM HOST VCPUS" },
+	{ "home", do_home, "f", 2, 2, "VM VCPUS" },
+	{ "leave", do_leave, "f", 1, 2, "VM [HOST]" },
+	{ "fail", do_fail, "f", 2, 2, "VM REASON, which is one word or in quotes" },
+	{ "forget", do_forget, "Ff", 1, 1, "VM" },
 };
+
+/* Says what is wrong.  Return: has the command these words and, of @given, no option that it does not have? */
+static bool are_right(const struct command *c, int left, const char *extra, const char *given, const struct option *options)
+{
+	const struct option *o;
+	bool fine = true;
+
+	for (o = options; o->name; o++) {
+		if (!strchr(given, o->val) || strchr(c->options, o->val))
+			continue;
+		fprintf(stderr, "dsmctl: %s has no option --%s; dsmctl --help says whose it is\n", c->name, o->name);
+		fine = false;
+	}
+	if (left >= c->least && left <= c->most)
+		return fine;
+	if (!c->most)
+		fprintf(stderr, "dsmctl: %s takes no word, not %d (%s)\n", c->name, left, extra);
+	else if (c->least && c->least < c->most)
+		fprintf(stderr, "dsmctl: %s takes %d to %d words (%s), not %d\n", c->name, c->least, c->most, c->words, left);
+	else
+		fprintf(stderr, "dsmctl: %s takes %s%d word%s (%s), not %d\n", c->name, c->least ? "" : "at most ", c->most,
+			c->most == 1 ? "" : "s", c->words, left);
+	return false;
+}
 
 static bool read_number(const char *option, const char *text, long least, long most, long *value)
 {
@@ -901,10 +926,13 @@ int main(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
+	char given[sizeof(options) / sizeof(options[0])] = "";
 	const struct command *c;
 	int option, left;
 
 	while ((option = getopt_long(argc, argv, "jt:i:n:s:Ff:l:Vh", options, NULL)) != -1) {
+		if (option != '?' && !strchr(given, option))
+			given[strlen(given)] = (char)option;
 		switch (option) {
 		case 'j':
 			as_json = true;
@@ -948,15 +976,9 @@ int main(int argc, char **argv)
 	for (c = commands; c < commands + sizeof(commands) / sizeof(commands[0]); c++) {
 		if (left < 0 || strcmp(argv[optind], c->name))
 			continue;
-		if (left >= c->least && left <= c->most)
-			return c->run(argv + optind + 1);
-		if (c->least == c->most)
-			fprintf(stderr, "dsmctl: words after %s: %d, not %d: %s\n",
-				c->name, c->least, left, c->words);
-		else
-			fprintf(stderr, "dsmctl: words after %s: %d to %d, not %d: %s\n",
-				c->name, c->least, c->most, left, c->words);
-		return STATUS_USAGE;
+		if (!are_right(c, left, argv[optind + 1], given, options))
+			return STATUS_USAGE;
+		return c->run(argv + optind + 1);
 	}
 	/* The help is longer than a screen. */
 	if (left >= 0)
