@@ -37,6 +37,15 @@ def test_each_exit_code_is_in_the_manual() -> None:
     assert re.findall(r"^=item B<(\d+)>", section("EXIT STATUS"), re.M) == [str(n) for n in range(len(codes))]
 
 
+def test_the_help_text_has_the_exit_codes() -> None:
+    """And the unit of a size."""
+    header = (TOOLS / "xl/xl_vnode.h").read_text(encoding="utf-8")
+    (text,) = re.findall(r"#define VNODE_HELP_EXITS[ \\\n]+(.*?)\n\n", header, re.S)
+    assert re.findall(r"\b(\d) [a-z]", text) == re.findall(r"^=item B<(\d+)>", section("EXIT STATUS"), re.M)
+    assert COMMANDS.count("+      VNODE_HELP_EXITS,\n") == 3
+    assert len(re.findall(r'^\+ +"(?:size=SIZE|size    ) +With k, m or g; MiB without\\n"$', COMMANDS, re.M)) == 2
+
+
 def test_each_error_has_a_code_and_is_documented() -> None:
     errors = set(re.findall(r'^\+ +\(-\d+, "(VNODE_\w+)"\)', IDL, re.M))
     assert len(errors) >= 4

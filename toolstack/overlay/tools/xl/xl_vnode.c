@@ -344,23 +344,40 @@ static int number_arg(const char *command, const char *what, const char *arg,
 
     errno = 0;
     n = strtol(arg, &end, 10);
-    if (errno || end == arg || *end || n < 0 || n > max)
+    if (errno || arg[0] < '0' || arg[0] > '9' || *end || n > max)
         vnode_usage(command, what, arg);
 
     return n;
 }
 
-static uint64_t size_arg(const char *command, const char *arg)
+/* @if_zero: what there is to say then; NULL: that it is none */
+static uint64_t size_arg(const char *command, const char *arg,
+                         const char *if_zero)
 {
     int64_t kb = -1;
 
     if (arg[0] >= '0' && arg[0] <= '9' && strlen(arg) <= 12)
         kb = parse_mem_size_kb(arg);
+    if (!kb && if_zero)
+        vnode_usage(command, if_zero, arg);
     if (kb <= 0)
         vnode_usage(command, "not a size (number, then k, m or g; default m)",
                     arg);
 
     return kb;
+}
+
+/* Refuses what is there once more; *before: what was there. */
+static void once(const char *command, const char *twice, const char **before,
+                 const char *arg)
+{
+    if (*before) {
+        char *both = xmalloc(strlen(*before) + strlen(arg) + 3);
+
+        sprintf(both, "%s, %s", *before, arg);
+        vnode_usage(command, twice, both);
+    }
+    *before = arg;
 }
 
 enum {
@@ -386,6 +403,7 @@ static void parse_options(int argc, char **argv, const char *command,
                           const struct option *options, int required,
                           libxl_vnode_request *req)
 {
+    const char *timeout = NULL, *grace = NULL;
     int opt;
 
     /* Start getopt() anew: main() made it stop at the first argument. */
@@ -398,10 +416,12 @@ static void parse_options(int argc, char **argv, const char *command,
             libxl_defbool_set(&req->wait, false);
             break;
         case OPT_TIMEOUT:
+            once(command, "--timeout twice", &timeout, optarg);
             req->timeout_ms = number_arg(command, "not a number of seconds",
                                          optarg, MAX_TIMEOUT_S) * 1000;
             break;
         case OPT_GRACE:
+            once(command, "--grace twice", &grace, optarg);
             req->grace_ms = number_arg(command, "not a number of milliseconds",
                                        optarg, INT_MAX);
             break;
@@ -419,6 +439,7 @@ static void vnode_arg(const char *command, const char *arg,
 int main_vnodeattach(int argc, char **argv)
 {
     static const char command[] = "vnode-attach";
+    const char *pnode = NULL, *size = NULL;
     libxl_vnode_request req;
     uint32_t domid;
     int i;
@@ -427,15 +448,18 @@ int main_vnodeattach(int argc, char **argv)
     parse_options(argc, argv, command, attach_options, 1, &req);
     domid = find_domain(argv[optind]);
     for (i = optind + 1; i < argc; i++) {
-        if (!strncmp(argv[i], "pnode=", 6))
-            req.pnode = number_arg(command, "not the number of a pnode",
-                                   argv[i] + 6, INT_MAX);
-        else if (!strncmp(argv[i], "size=", 5))
-            req.memkb = size_arg(command, argv[i] + 5);
-        else if (req.vnode < 0)
+        if (!strncmp(argv[i], "pnode=", 6)) {
+            once(command, "pnode= twice", &pnode, argv[i] + 6);
+            req.pnode = number_arg(command, "not the number of a pnode", pnode,
+                                   INT_MAX);
+        } else if (!strncmp(argv[i], "size=", 5)) {
+            once(command, "size= twice", &size, argv[i] + 5);
+            req.memkb = size_arg(command, size, NULL);
+        } else if (req.vnode < 0) {
             vnode_arg(command, argv[i], &req);
-        else
+        } else {
             vnode_usage(command, "unexpected argument", argv[i]);
+        }
     }
 
     return operate(domid, libxl_vnode_attach, &req);
@@ -468,11 +492,8 @@ int main_vnodeset(int argc, char **argv)
     parse_options(argc, argv, command, detach_options, 3, &req);
     domid = find_domain(argv[optind]);
     vnode_arg(command, argv[optind + 1], &req);
-    if (!strcmp(argv[optind + 2], "0"))
-        vnode_usage(command,
-                    "a node leaves with 'xl vnode-detach', not with size",
-                    argv[optind + 2]);
-    req.memkb = size_arg(command, argv[optind + 2]);
+    req.memkb = size_arg(command, argv[optind + 2],
+                         "a node leaves with 'xl vnode-detach', not with size");
     if (argc > optind + 3)
         vnode_usage(command, "unexpected argument", argv[optind + 3]);
 

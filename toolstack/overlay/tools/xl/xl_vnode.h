@@ -19,6 +19,11 @@ enum {
     VNODE_EXIT_NOT_UNDONE,  /* failed, and undoing it too: not as before */
 };
 
+/* Of the commands that change something, for their help. */
+#define VNODE_HELP_EXITS                                                \
+    "Exit status: 0 done, 1 failed, 2 usage, 3 refused, 4 undone,\n"    \
+    "5 residual, 6 not ended, 7 not undone: see xl-vnode(1)"
+
 /* Exit code for a libxl error. */
 int vnode_exit_code(int rc);
 

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <libxl.h>
 #include <libxl_utils.h>
@@ -24,24 +25,43 @@ void vnode_usage(const char *command, const char *what, const char *arg)
     exit(VNODE_EXIT_USAGE);
 }
 
+/* Is this word the whole name of a long option?  getopt takes a beginning. */
+static bool is_named(const char *word, const char *name)
+{
+    return !strncmp(word, "--", 2) && strcspn(word + 2, "=") == strlen(name) &&
+           !strncmp(word + 2, name, strlen(name));
+}
+
 int vnode_getopt(int argc, char **argv, const char *letters,
                  const struct option *options, const char *command,
                  int required)
 {
-    int opt;
+    char told[16];              /* ':' tells an argument that lacks */
+    int opt, found = -1;
 
     opterr = 0;
-    opt = getopt_long(argc, argv, letters, options, NULL);
+    snprintf(told, sizeof(told), ":%s", letters);
+    opt = getopt_long(argc, argv, told, options, &found);
+    if (found >= 0 && opt != '?' && opt != ':') {
+        const char *word = argv[optind - 1];
+
+        if (optarg == word)
+            word = argv[optind - 2];
+        if (!is_named(word, options[found].name))
+            vnode_usage(command, "no such option", word);
+    }
     if (opt == 'h' || (opt == '?' && optopt == 'h')) {
         help(command);
         exit(VNODE_EXIT_DONE);
     }
-    if (opt == '?') {
+    if (opt == '?' || opt == ':') {
         /* A letter may be one of several in a word; a long option is a word. */
         char letter[] = { '-', optopt, '\0' };
         const char *word = argv[optind > 1 ? optind - 1 : 1];
 
-        vnode_usage(command, "no such option, or one used in another way",
+        vnode_usage(command, opt == ':' ? "this option needs a value"
+                             : optopt > CHAR_MAX ? "this option has no value"
+                             : "no such option",
                     optopt > 0 && optopt <= CHAR_MAX ? letter : word);
     }
     if (opt == -1 && argc - optind < required) {
