@@ -59,7 +59,7 @@ Rounds = dict[str, list[float]]
 def library(variable: str, artifact: str) -> Path:
     folder = Path(os.environ.get(variable) or ARTIFACTS / artifact / "lib").resolve()
     if not (folder / "libgomp.so.1").exists():
-        raise FileNotFoundError(f"{folder}/libgomp.so.1: not there; build it (make libgomp) or set {variable}")
+        raise FileNotFoundError(f"{folder}/libgomp.so.1: not there; build it (make build STEPS={artifact}) or set {variable}")
     return folder
 
 

@@ -11,6 +11,6 @@ from tests.unit.libgomp import gomp_player
 @pytest.fixture(autouse=True)
 def _needs() -> None:
     if gomp_player.ELASTIC is None:
-        pytest.fail("no libgomp.so.1: build it (make libgomp), or name its folder in XENUMA_LIBGOMP")
+        pytest.fail("no libgomp.so.1: build it (make build STEPS=libgomp), or name its folder in XENUMA_LIBGOMP")
     if len(gomp_player.CPUS) < 2:
         pytest.skip("one CPU only: a team cannot grow")
