@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""lab/rack for people: boot, shell, run, put, get, console, logs, status, meter, cable, poweroff."""
+"""lab/rack for people: boot, create, show, shell, run, put, get, console, logs, status, meter, cable, poweroff."""
 
 from __future__ import annotations
 

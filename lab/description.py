@@ -217,7 +217,9 @@ class RackDescription:
         try:
             table = tomllib.loads(path.read_text())
         except FileNotFoundError:
-            raise DescriptionError(f"{path}: no such rack; lab/racks has: {', '.join(known_racks())}") from None
+            raise DescriptionError(
+                f"{source}: no such rack; lab/racks has: {', '.join(known_racks())}; a file of one's own is named with .toml"
+            ) from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise DescriptionError(f"{path}: {error}") from error
         try:

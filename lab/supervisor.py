@@ -134,7 +134,9 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     owner = Owner()
     try:
-        with Rack.boot(RackDescription.load(arguments[0])) as rack, socket.socket(socket.AF_UNIX) as listener:
+        description = RackDescription.load(arguments[0])
+        print(f"booting rack {description.name} ...", flush=True)
+        with Rack.boot(description) as rack, socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(StateDirectory(rack.description.name).control))
             listener.listen()
             print(f"ready {rack.description.name}", flush=True)
@@ -145,7 +147,7 @@ def main(arguments: list[str]) -> int:
             print(f"supervisor: {serve(rack, listener)}", flush=True)
             rack.pull_the_plug()
     except LabError as error:
-        print(f"{error}", file=sys.stderr)
+        print(f"rack: {error}", file=sys.stderr)
         return 1
     except StoppedError as reason:
         print(f"supervisor: stopped by {reason}", file=sys.stderr)

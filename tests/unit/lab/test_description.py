@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import copy
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lab import cli
 from lab.description import RACKS, DescriptionError, Dom0, HostDescription, Node, RackDescription
 
 TWO = (Node(2, 2048), Node(2, 2048))
@@ -94,9 +98,29 @@ def test_a_copy_of_a_rack_has_a_name_of_its_own(tmp_path: Path) -> None:
             RackDescription.load(wrong)
 
 
-def test_missing_rack_names_those_there_are() -> None:
-    with pytest.raises(DescriptionError, match=r"no such rack; lab/racks has: four-nodes, large-node, one-host"):
-        RackDescription.load("nonesuch")
+@pytest.mark.parametrize("name", ["nonesuch", "README.md", "none/such.toml"])
+def test_missing_rack_names_those_there_are(name: str) -> None:
+    """By the word that was said."""
+    with pytest.raises(DescriptionError, match=rf"^{name}: no such rack; lab/racks has: four-nodes, large-node, one-host"):
+        RackDescription.load(name)
+
+
+def test_who_boots_a_rack_that_there_is_not_hears_that_alone() -> None:
+    ours, starter = os.pipe()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "lab.supervisor", "nonesuch"],
+            cwd=RACKS.parents[1], stdin=ours, capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    finally:
+        os.close(ours)
+        os.close(starter)
+    assert (done.returncode, done.stdout) == (1, "") and done.stderr.startswith("rack: nonesuch: no such rack; ")
+
+
+def test_each_command_of_the_lab_is_in_its_summary() -> None:
+    named = str(cli.__doc__).partition(": ")[2].rstrip(".").split(", ")
+    assert sorted(named) == sorted(str(command.callback.__name__) for command in cli.app.registered_commands if command.callback)
 
 
 @pytest.mark.parametrize("content", [b"name = ", b"\xff\xfe"], ids=["not TOML", "not UTF-8"])

@@ -17,6 +17,7 @@ ASKED = {
     "bindings": "usage: python3 -m lab.pipeline.bindings [-h]\n",
     "build": "usage: python3 -m lab.pipeline.build [STEP...]\nsteps: ",
     "check": "usage: python3 -m lab.pipeline.check [CHECK...]\nchecks: ruff, ",
+    "decisions": "usage: python3 -m lab.pipeline.decisions [-h]\n",
     "mutants": "usage: python3 -m lab.pipeline.mutants [--all-tests] [PART] [WORD...]\nparts: libgomp, toolstack, ",
     "series": "usage: python3 -m lab.pipeline.series [-h]\n",
     "sources": "usage: python3 -m lab.pipeline.sources [-h]\n",

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from lab.cli import app
-from lab.pipeline import arrows
+from lab.pipeline import arrows, decisions
 from lab.pipeline.build import STEPS
-from lab.pipeline.check import CHECKS
+from lab.pipeline.check import CHECKS, LICENCES
 from lab.pipeline.paths import REPO, tracked
 
-PAGES = ("docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md")
+PAGES = ("docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md", "COPYING.md")
 # What is made, and what is another's: the cache, an image's paths, a guest's.
 MADE = r"build/.*|~/.*|trees/|/.*|vnuma/.*|a/.*|b/.*|overlay/|hooks/(series)?|I/O"
 SOURCES = {".c", ".h", ".cc", ".py"}
@@ -112,6 +112,44 @@ def test_commands_are_there(page: str) -> None:
             if re.match(r"(?:\w+=)?(tests|configs|linux-guest)/", word) and not is_there(word.rpartition("=")[2])
         ]
     assert wrong == []
+
+
+def test_the_list_of_decisions_is_what_they_are() -> None:
+    """``lab/enter python3 -m lab.pipeline.decisions`` writes it anew."""
+    assert text_of("docs/decisions/README.md") == decisions.index(decisions.FOLDER)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("0001-a.md", "0002-b.md"), None),
+        (("0001-a.md", "0001-b.md"), "0001-b.md: want a file of its own number"),
+        (("0001-a.md", "0003-b.md:0002"), "0003-b.md: want a file of its own number, whose first line is '# 0003: WHAT'"),
+        (("a.md",), "a.md: want"),
+    ],
+)
+def test_a_decision_has_a_number_of_its_own(tmp_path: Path, names: tuple[str, ...], said: str | None) -> None:
+    for name in names:
+        file, _, number = name.partition(":")
+        (tmp_path / file).write_text(f"# {number or file[:4]}: a | b\n\nText.\n", encoding="utf-8")
+    if said:
+        with pytest.raises(ValueError, match=re.escape(said)):
+            decisions.index(tmp_path)
+    else:
+        assert decisions.index(tmp_path).endswith("| [0001](0001-a.md) | a \\| b |\n| [0002](0002-b.md) | a \\| b |\n")
+        assert "one: 0003;" in decisions.index(tmp_path)
+
+
+def test_each_licence_has_its_folders_and_its_text() -> None:
+    """COPYING.md has what `make check` compares files with, and each text is there."""
+    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", text_of("COPYING.md"), re.M)[1:]
+    named = {folder.rstrip("/"): licence for folders, licence, _ in rows for folder in re.findall(r"`([^`]+)`", folders) or [""]}
+    assert named.keys() == LICENCES.keys()
+    assert [folder for folder, licence in named.items() if licence not in LICENCES[folder]] == []
+    for _, licence, texts in rows:
+        wanted = [re.sub("-(only|or-later)$", "", word) for word in licence.split(" WITH ")]
+        assert re.findall(r"\(LICENSES/(.+?)\.txt\)", texts) == wanted
+        assert all((REPO / "LICENSES" / f"{name}.txt").stat().st_size > 500 for name in wanted)
 
 
 def test_the_pages_have_something_to_check() -> None:
