@@ -337,7 +337,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(
         prog="python3 -m lab.pipeline.arrows", description="Which file needs which, and what it takes from there; and circles."
     )
-    parser.add_argument("path", nargs="?", default="", help="only of files whose names begin so, from the repository's folder on")
+    parser.add_argument("path", nargs="?", default="", help="only of files whose paths begin so, from the top folder on")
     place = parser.parse_args(arguments).path.removeprefix("./")
     found = houses()
     if not any(file.startswith(place) for arrows in found.values() for file in arrows):

@@ -78,7 +78,7 @@ def hook_text(header: str, tree: Path) -> str:
 
 def main(arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(
-        prog="python3 -m lab.pipeline.bindings", description=f"Write {HOOK.relative_to(REPO)} anew, from the IDL with our hooks."
+        prog="python3 -m lab.pipeline.bindings", description=f"Write {HOOK.relative_to(REPO)} anew, from Xen's IDL."
     )
     parser.parse_args(arguments)
     archive = sources.local("xen")

@@ -673,7 +673,8 @@ def point(link: Path, target: Path) -> None:
 
 def main() -> int:
     if {"-h", "--help"} & set(sys.argv[1:]):
-        print(f"usage: python3 -m lab.pipeline.build [STEP...]\nsteps: {', '.join(STEPS)}; all but the optional ones if none is named")
+        print("usage: python3 -m lab.pipeline.build [STEP...]")
+        print(f"steps: {', '.join(STEPS)}; all but the optional ones if none is named")
         return 0
     unknown = [name for name in sys.argv[1:] if name not in STEPS]
     if unknown:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The list of decisions, docs/decisions/README.md, from the first line of each. ``python3 -m lab.pipeline.decisions`` writes it anew.
+"""The list of decisions, docs/decisions/README.md, from the first line of each.
 
-A unit test says when that is due.
+``python3 -m lab.pipeline.decisions`` writes it anew. A unit test says when that is due.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ gaps below it, which stay. Made by `lab/enter python3 -m lab.pipeline.decisions`
 
 
 def index(folder: Path) -> str:
-    """The list. Raises ValueError for a file whose first line is not its number and what it is about, and for a number of two."""
+    """The list. Raises ValueError for a file whose first line is not its number and subject, or not its alone."""
     rows: dict[str, str] = {}
     for path in sorted(folder.glob("*.md")):
         if path.name == INDEX:
@@ -42,7 +42,7 @@ def index(folder: Path) -> str:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    parser = argparse.ArgumentParser(prog="python3 -m lab.pipeline.decisions", description="Write docs/decisions/README.md anew.")
+    parser = argparse.ArgumentParser(prog="python3 -m lab.pipeline.decisions", description="Write docs/decisions/README.md.")
     parser.parse_args(arguments)
     try:
         (FOLDER / INDEX).write_text(index(FOLDER), encoding="utf-8")

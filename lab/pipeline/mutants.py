@@ -380,7 +380,8 @@ def examine(name: str, mutants: Sequence[Mutant], all_tests: bool) -> int:
 
 def main() -> int:
     if {"-h", "--help"} & set(sys.argv[1:]):
-        print(f"usage: python3 -m lab.pipeline.mutants [--all-tests] [PART] [WORD...]\nparts: {', '.join(PARTS)}; {PARTS[0]} if none is named")
+        print("usage: python3 -m lab.pipeline.mutants [--all-tests] [PART] [WORD...]")
+        print(f"parts: {', '.join(PARTS)}; {PARTS[0]} if none is named")
         return 0
     words = [word for word in sys.argv[1:] if word != "--all-tests"]
     name = words.pop(0) if words and words[0] in PARTS else PARTS[0]

@@ -3,7 +3,7 @@
 
 Each hook becomes one patch, in the order of ``hooks/series``, with its header as the message. Overlay files go into the patch
 of the hook whose header names them (lines ``Overlay: PATTERN``, relative to the upstream tree); those that no hook names come
-first, as one patch for each part. The Linux series is run through the tree's checkpatch.pl; what it says that is in no table here
+first, as one patch for each part. The Linux series is run through the tree's checkpatch.pl; what it says and EXPLAINED has not
 is printed, and makes the exit status 1.
 """
 
@@ -148,7 +148,8 @@ def unexplained(said: Sequence[str], explained: Mapping[tuple[str, str], str]) -
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    parser = argparse.ArgumentParser(prog="python3 -m lab.pipeline.series", description="Overlay and hooks as patches: build/series.")
+    about = "Overlay and hooks as patches: build/series."
+    parser = argparse.ArgumentParser(prog="python3 -m lab.pipeline.series", description=about)
     parser.parse_args(arguments)
     try:
         for name in trees.PARTS:
@@ -161,7 +162,8 @@ def main(arguments: Sequence[str] = ()) -> int:
         return 1
     for line in complaints:
         print(line)
-    print(f"checkpatch: {len(complaints) or 'no'} complaint{'s' * (len(complaints) != 1)}; {len(EXPLAINED)} explained in series.py")
+    plural = "s" * (len(complaints) != 1)
+    print(f"checkpatch: {len(complaints) or 'no'} complaint{plural}; {len(EXPLAINED)} explained in series.py")
     return 1 if complaints else 0
 
 

@@ -166,9 +166,8 @@ def give_to_owner(path: Path) -> None:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python3 -m lab.pipeline.sources", description="Fetch the upstream sources that the cache lacks, as root in the sandbox."
-    )
+    about = "Fetch the upstream sources that the cache lacks, as root in the sandbox."
+    parser = argparse.ArgumentParser(prog="python3 -m lab.pipeline.sources", description=about)
     parser.parse_args(arguments)
     SOURCES.mkdir(parents=True, exist_ok=True)
     names = list(tomllib.loads(PINS.read_text(encoding="utf-8")))

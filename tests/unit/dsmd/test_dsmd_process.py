@@ -406,7 +406,7 @@ def test_what_dsmctl_refuses(site: Site) -> None:
         (["place", "web", "mail", "1"], 1, "unknown-host no host"),
         (["home", "web", "1"], 1, "places this machine has none"),
         (["place", "web", "beta"], 2, "dsmctl: place takes 3 words (VM HOST VCPUS), not 2\n"),
-        (["fail", "web", "out", "of", "order"], 2, "dsmctl: fail takes 2 words (VM REASON, which is one word or in quotes), not 4\n"),
+        (["fail", "web", "out", "of", "order"], 2, "fail takes 2 words (VM REASON, which is one word or in quotes), not 4\n"),
         (["forget", "web"], 1, "the VM has not ended"),
         (["set", "web"], 2, "dsmctl: set takes 2 words (VM KEY=NUMBER), not 1\n"),
         (["top", "web"], 1, "pages are not counted: dsmctl set VM profile=1"),

@@ -132,7 +132,7 @@ def made(cache: Path, *names: str) -> None:
 
 LINKS = ("sandbox -> sandbox-0123456789ab", "target.tar -> target-0123456789ab.tar")
 WITHOUT_MARKER = (*LINKS, "sandbox-0123456789ab/bin/sh", "target-0123456789ab.tar", "sources/a.tar", ".warm", "home/.cache/x")
-PURGES = {
+PURGES: dict[str, tuple[tuple[str, ...], set[str] | None, int, str, str]] = {
     "nothing": ((), None, 0, "xenuma: no cache at {cache}: nothing to remove\n", ""),
     "one that has begun": ((".xenuma-cache", "bootstrap.lock", "sandbox-0123456789ab.part/bin/sh"), None, 0, "", ""),
     "one from before the marker": (WITHOUT_MARKER, None, 0, "", ""),
@@ -151,7 +151,13 @@ PURGES = {
         "xenuma: {cache} is no cache of this project: it has neither .xenuma-cache nor the links sandbox and target.tar; "
         "nothing is removed\n",
     ),
-    "somebody else's sandbox": (("sandbox/a", "target.tar", "trees/"), {"sandbox", "target.tar", "trees"}, 1, "", "is no cache"),
+    "somebody else's sandbox": (
+        ("sandbox/a", "target.tar", "trees/"),
+        {"sandbox", "target.tar", "trees"},
+        1,
+        "",
+        "is no cache",
+    ),
     "one in somebody else's folder": (
         (*WITHOUT_MARKER, "letters/a", "a b", "sandbox-castle/a", "target-practice.tar.gz"),
         {"letters", "a b", "sandbox-castle", "target-practice.tar.gz"},
@@ -162,11 +168,10 @@ PURGES = {
 }
 
 
-@pytest.mark.parametrize(("before", "after", "status", "said", "complained"), PURGES.values(), ids=PURGES)
-def test_what_a_purge_removes(
-    tmp_path: Path, before: tuple[str, ...], after: set[str] | None, status: int, said: str, complained: str
-) -> None:
+@pytest.mark.parametrize("case", PURGES)
+def test_what_a_purge_removes(tmp_path: Path, case: str) -> None:
     """Of a cache alone, and of that what has a name of ours."""
+    before, after, status, said, complained = PURGES[case]
     cache = tmp_path / "cache"
     if before:
         made(cache, *before)

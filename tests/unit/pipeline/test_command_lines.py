@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The pipeline's modules as commands: how one asks what they do, what they refuse, and what `make series` makes of checkpatch.pl."""
+"""The pipeline's modules as commands: what they say of themselves, what they refuse, and what checkpatch.pl may say."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ import pytest
 
 from lab.pipeline import series
 from lab.pipeline.paths import REPO
+
+
+def command(module: str, *words: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", f"lab.pipeline.{module}", *words]
+    return subprocess.run(line, cwd=REPO, capture_output=True, text=True, check=False, timeout=60)
+
 
 ASKED = {
     "arrows": "usage: python3 -m lab.pipeline.arrows [-h] [path]\n",
@@ -57,17 +63,13 @@ WRONG = {
 @pytest.mark.parametrize("line", WRONG)
 def test_what_a_command_does_not_know(line: str) -> None:
     module, *words = line.split()
-    done = subprocess.run(
-        [sys.executable, "-m", f"lab.pipeline.{module}", *words], cwd=REPO, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = command(module, *words)
     assert (done.returncode, done.stdout) == (2, "") and WRONG[line] in done.stderr
 
 
 def test_words_in_no_mutants_name_say_where_one_may_look() -> None:
     """A part that is mistyped is a word, and libgomp is looked through for it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "lab.pipeline.mutants", "tolstack"], cwd=REPO, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = command("mutants", "tolstack")
     said = "no mutant of libgomp has any of these words in its name: tolstack; parts: libgomp, toolstack, dsmd, soak, bounce\n"
     assert done.returncode == 1 and said in done.stderr
 

@@ -20,7 +20,7 @@ from lab.pipeline.build import STEPS
 from lab.pipeline.check import CHECKS, LICENCES
 from lab.pipeline.paths import REPO, tracked
 
-PAGES = ("docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md", "COPYING.md")
+PAGES = ("docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md")
 # What is made, and what is another's: the cache, an image's paths, a guest's.
 MADE = r"build/.*|~/.*|trees/|/.*|vnuma/.*|a/.*|b/.*|overlay/|hooks/(series)?|I/O"
 SOURCES = {".c", ".h", ".cc", ".py"}
@@ -128,7 +128,7 @@ def test_the_list_of_decisions_is_what_they_are() -> None:
         (("a.md",), "a.md: want"),
     ],
 )
-def test_a_decision_has_a_number_of_its_own(tmp_path: Path, names: tuple[str, ...], said: str | None) -> None:
+def test_a_decision_begins_with_its_number(tmp_path: Path, names: tuple[str, ...], said: str | None) -> None:
     for name in names:
         file, _, number = name.partition(":")
         (tmp_path / file).write_text(f"# {number or file[:4]}: a | b\n\nText.\n", encoding="utf-8")
@@ -143,7 +143,7 @@ def test_a_decision_has_a_number_of_its_own(tmp_path: Path, names: tuple[str, ..
 def test_each_licence_has_its_folders_and_its_text() -> None:
     """COPYING.md has what `make check` compares files with, and each text is there."""
     rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", text_of("COPYING.md"), re.M)[1:]
-    named = {folder.rstrip("/"): licence for folders, licence, _ in rows for folder in re.findall(r"`([^`]+)`", folders) or [""]}
+    named = {name.rstrip("/"): licence for folders, licence, _ in rows for name in re.findall(r"`([^`]+)`", folders) or [""]}
     assert named.keys() == LICENCES.keys()
     assert [folder for folder, licence in named.items() if licence not in LICENCES[folder]] == []
     for _, licence, texts in rows:
