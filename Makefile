@@ -32,10 +32,11 @@ help: ## this list
 	@echo "Variables: XENUMA_CACHE (default ~/.cache/xenuma, for all clones), XENUMA_MIRROR (a Debian mirror), TESTS (for make test),"
 	@echo "XENUMA_LANES (racks side by side in make test: a number, by default 1; auto: 2 where there are 2 CPUs and 14 GB of free memory)."
 
-# Values that would be refused after the build, an hour later. What is left to the programs has options in it.
+# Values that would be refused after the build. What is left to the programs has options in it.
 rest-of = $(if $(2),$(call rest-of,$(subst $(firstword $(2)),,$(1)),$(wordlist 2,99,$(2))),$(1))
 no-number = $(strip $(call rest-of,$(1),0 1 2 3 4 5 6 7 8 9) $(word 2,$(1)))
-missing = $(if $(filter-out -%,$(1)),$(if $(wildcard $(firstword $(subst ::, ,$(1)))),,$(1)))
+bare = $(subst ',,$(subst ",,$(1)))
+missing = $(if $(filter-out -%,$(1)),$(if $(wildcard $(firstword $(subst ::, ,$(call bare,$(1))))),,$(1)))
 check-number = $(if $(call no-number,$($(1))),$(error $(1)=$($(1)): want a number, 0 or more))
 check-tests = $(foreach t,$(firstword $($(1))) $(filter tests/%,$($(1))),$(if $(call missing,$(t)),$(error $(1): no such file or folder: $(t))))
 check-words = $(if $(filter -%,$($(1))),,$(foreach w,$(filter-out $(2),$($(1))),$(error $(1): no such part: $(w); there are $(2))))

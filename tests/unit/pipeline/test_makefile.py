@@ -73,6 +73,7 @@ def test_what_is_mistyped_is_told_before_anything_is_made(words: str, said: str)
     "words",
     [
         ["test", "TESTS=tests/unit/pipeline/test_makefile.py::test_x[a tests-b/c]", "XENUMA_LANES=auto", "V=1", "CC=gcc"],
+        ["test", "TESTS='tests/unit/pipeline/test_makefile.py::test_x[a b]' \"tests/e2e\""],
         ["test", "TESTS=tests/e2e -k 'a or b/c'", "XENUMA_KEPT_RESULTS=4", "XENUMA_DOM0_IMAGE=x", "--jobs=2"],
         ["test", "TESTS=-k balloon", "PYTEST_ADDOPTS=-x", "MAKEFLAGS=s"],
         ["soak", "SEED=0x1f", "OPS="],
