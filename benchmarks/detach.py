@@ -8,7 +8,8 @@ two slopes stand to each other, and which phase of the operation has how much of
 line beside them, by the size of the node.
 
 Usage: python3 -m benchmarks.detach [--runs=N]
-Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case.
+Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case, and an earlier
+result is set aside.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from benchmarks import slopes
-from benchmarks.results import Metric, from_runs, write
+from benchmarks.results import Metric, ended, from_runs
 from benchmarks.slopes import Line
 from lab.command import checked
 from lab.description import RackDescription
@@ -176,21 +177,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.runs < 1:
         parser.error("--runs: want more than 0")
     detaches: list[Detach] = []
-    failure = None
+    wrong: list[str] = []
     try:
         with Rack.boot(RackDescription.load("large-node"), meter=False) as rack:
             measure(rack.host().start_guest(REPO / "configs" / "guest2.cfg", GUEST), detaches, options.runs)
     except FAILURES as error:
-        failure = str(error)
-    found = metrics(detaches)
-    path = write("detach", found)
-    for metric in found:
-        value = "not measured" if metric.value is None else f"{metric.value:.4g} {metric.unit}"
-        print(f"{metric.metric:<30} {value:>14}  {dict(metric.baseline) or ''}")
-    print(f"detach: {path}")
-    if failure:
-        print(f"detach: {failure}", file=sys.stderr)
-    return 1 if failure else 0
+        wrong.append(str(error) or repr(error))
+    return ended("detach", metrics(detaches), wrong, bool(detaches))
 
 
 if __name__ == "__main__":

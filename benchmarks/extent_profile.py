@@ -17,7 +17,8 @@ A command's time, from dom0's clock and from what xl and the guest say of their 
 of xl that does next to nothing, xl's phases, the guest's, and what is left.
 
 Usage: python3 -m benchmarks.extent_profile [--runs=N]
-Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case.
+Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case, and an earlier
+result is set aside.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from pathlib import Path
 
 from benchmarks import stock_host
 from benchmarks.balloon import ELASTIC, GIVE, RACK, SIZES, STOCK, TAKE, Node, Step, told_step, vnode_step
-from benchmarks.results import Metric, from_runs, write
+from benchmarks.results import Metric, ended, from_runs
 from lab.command import checked
 from lab.description import RackDescription
 from lab.elastic_guest import ElasticGuest
@@ -525,8 +526,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--runs", type=int, default=RUNS, help=f"of each, by default {RUNS}")
     runs = parser.parse_args(arguments).runs
     record = Record()
-    failure = None
-    began = time.monotonic()
+    wrong: list[str] = []
     try:
         with stock_host.boot(f"{RACK}@stock") as other, Rack.boot(RackDescription.load(RACK), meter=False) as rack:
             upstream, host = other.host(), rack.host()
@@ -536,16 +536,8 @@ def main(arguments: Sequence[str] = ()) -> int:
             node = Node(guest, 1, guest.listed()[1]["max_kib"] // 1024)
             measure(stock, node, looks, record, runs)
     except (LabError, Malformed, RuntimeError, ValueError, OSError) as error:
-        failure = str(error)
-    found = record.metrics()
-    path = write("extent", found)
-    for metric in found:
-        value = "not measured" if metric.value is None else f"{metric.value:.4g} {metric.unit}"
-        print(f"{metric.metric:<30} {value:>14}  {dict(metric.baseline) or metric.note}")
-    print(f"extent: {path}, {time.monotonic() - began:.0f} s")
-    if failure:
-        print(f"extent: {failure}", file=sys.stderr)
-    return 1 if failure else 0
+        wrong.append(str(error) or repr(error))
+    return ended("extent", record.metrics(), wrong, any(profile.steps for profile in record.profiles))
 
 
 if __name__ == "__main__":

@@ -47,14 +47,14 @@ from benchmarks.overhead_figures import (
 from benchmarks.overhead_journal import Journal
 from benchmarks.program_output import TimedRun, parse_timed
 from benchmarks.results import RESULTS, Metric, host_info, kept
-from lab.artifacts import BUILT, path_of
+from lab.artifacts import built
 from lab.command import checked
 from lab.description import RackDescription
 from lab.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest
 from lab.errors import CommandFailedError, LabError, Malformed
 from lab.patience import scaled, wait_for
 from lab.pipeline.cache import content_key
-from lab.pipeline.paths import ARTIFACTS, REPO
+from lab.pipeline.paths import REPO
 from lab.rack import Rack
 
 # Each with a class whose memory fits into a node of the guest, and that the emulated guest computes in about a minute.
@@ -309,13 +309,10 @@ def given_up(journal: Journal, name: str, runs: int) -> str:
 
 def terms(options: argparse.Namespace) -> dict[str, object]:
     """What has to be the same in all sessions whose runs are put together: the tree, what was built, the machine, the words."""
-    built = sorted(f"{link.name}={link.resolve().name}" for link in ARTIFACTS.glob("*"))
-    other = {name: path_of(name) for name in BUILT if path_of(name) != BUILT[name][0]}  # replaced by the environment
-    built += [f"{name}={path} {content_key([path], base=path.parent)}" for name, path in other.items()]
     host = host_info()
     return {
         "tree": content_key([REPO / "lab", REPO / "benchmarks", REPO / "configs"], base=REPO),
-        "built": " ".join(built),
+        "built": built(),
         "machine": f"{host['cpus']} CPUs, {host['cpu_model']}, {host['kernel']}",
         "runs": options.runs,
         "seconds": options.seconds,
@@ -380,7 +377,7 @@ def report(
         "sessions": (journal.sessions, "calls, each with a rack if there was something to run; a round of a program is of one"),
     }
     found += [Metric(f"overhead.{name}", value, "1", "none", note=note[:2000]) for name, (value, note) in of_journal.items()]
-    path = kept("overhead", found, directory)
+    path = kept("overhead", found, directory, host={"built": built()})
     for metric in found:
         if metric.metric.endswith("pct"):
             value = "not measured" if metric.value is None else f"{metric.value:.2f} %"

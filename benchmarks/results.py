@@ -19,12 +19,14 @@ import os
 import platform
 import statistics
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 
+from lab.artifacts import built
 from lab.pipeline.paths import BUILD, REPO
 
 # Where files go; XENUMA_RESULTS: elsewhere, so that what a test measures does not pass for a measurement (Makefile).
@@ -202,13 +204,42 @@ def set_aside(path: Path) -> Path | None:
     return to
 
 
-def kept(name: str, metrics: Sequence[Metric], directory: Path = RESULTS) -> Path:
+def kept(
+    name: str,
+    metrics: Sequence[Metric],
+    directory: Path = RESULTS,
+    emulated: bool = True,
+    host: Mapping[str, Any] | None = None,
+) -> Path:
     """As write(), and what an earlier run or another case has left is set aside: a test says it of what it is about to judge.
 
     Raises InvalidResult, OSError.
     """
     set_aside(directory / f"{name}.json")
-    return write(name, metrics, directory)
+    return write(name, metrics, directory, emulated, host)
+
+
+def failures(name: str, words: Sequence[str]) -> Metric:
+    """`NAME.failures`: how often it went wrong, and how. Of a file in which figures are missing it says why they are."""
+    note = "; ".join(words)[:2000] or "what ended it, or a part of it"
+    return Metric(f"{name}.failures", len(words), "1", "lower", note=note)
+
+
+def ended(name: str, metrics: Sequence[Metric], wrong: Sequence[str], begun: bool) -> int:
+    """The end of a measurement in the lab: write and print what there is, and tell what went wrong. Exit status.
+
+    What an earlier run has left is set aside, and stays as it is if nothing was `begun`. Raises InvalidResult, OSError.
+    """
+    if begun:
+        found = [*metrics, failures(name, wrong)]
+        path = kept(name, found, host={"built": built()})
+        for metric in found:
+            value = "not measured" if metric.value is None else f"{metric.value:.4g} {metric.unit}"
+            print(f"{metric.metric:<42} {value:>14}  {dict(metric.baseline) or metric.note}")
+        print(f"{name}: {path}")
+    for words in wrong if begun else [*wrong, "nothing was measured, and nothing is written"]:
+        print(f"{name}: {words}", file=sys.stderr)
+    return 1 if wrong or not begun else 0
 
 
 class Growing:

@@ -12,7 +12,8 @@ which is in the fixed part of the line. Times are an emulator's: what they show 
 are as many real CPUs as the node has.
 
 Usage: python3 -m benchmarks.scrub [--runs=N]
-Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case.
+Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case, and an earlier
+result is set aside.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks import slopes
 from benchmarks.balloon import ELASTIC, GIVE, RACK, TAKE, Node, vnode_step
-from benchmarks.results import Metric, write
+from benchmarks.results import Metric, ended
 from benchmarks.slopes import Line
 from lab.command import Run, checked
 from lab.description import RackDescription
@@ -135,7 +136,12 @@ def metrics(scrubs: Sequence[Scrub]) -> list[Metric]:
     note = "one CPU's slope against all, in the same run"
     if not ratios:
         note = "no run has both, each longer for more memory: it is clean before anybody looks"
-    found.append(Metric("scrub.clean.ratio", statistics.median(ratios) if ratios else None, "x", "higher", {}, ratios, note))
+    elif few := slopes.too_few(ratios):
+        note = few
+    if left := len({*one} & {*others}) - len(ratios):
+        note += f"; {left} left out: no slope"
+    value = None if slopes.too_few(ratios) else statistics.median(ratios)
+    found.append(Metric("scrub.clean.ratio", value, "x", "higher", {}, ratios, note))
     helped = [each.helped for each in scrubs if each.way == ALL]
     note = f'Xen\'s counter "{HELPED}"' if helped else "not measured"
     value = statistics.median(helped) if helped else None
@@ -168,22 +174,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.runs < 1:
         parser.error("--runs: want more than 0")
     scrubs: list[Scrub] = []
-    failure = None
+    wrong: list[str] = []
     try:
         with Rack.boot(RackDescription.load(RACK), meter=False) as rack:
             guest = rack.host().start_guest(REPO / "configs" / "guest2.cfg", ELASTIC)
             measure(Node(guest, 1, guest.listed()[1]["max_kib"] // 1024), scrubs, options.runs)
     except FAILURES as error:
-        failure = str(error)
-    found = metrics(scrubs)
-    path = write("scrub", found)
-    for metric in found:
-        value = "not measured" if metric.value is None else f"{metric.value:.4g} {metric.unit}"
-        print(f"{metric.metric:<34} {value:>14}  {dict(metric.baseline) or ''}")
-    print(f"scrub: {path}")
-    if failure:
-        print(f"scrub: {failure}", file=sys.stderr)
-    return 1 if failure else 0
+        wrong.append(str(error) or repr(error))
+    return ended("scrub", metrics(scrubs), wrong, bool(scrubs))
 
 
 if __name__ == "__main__":

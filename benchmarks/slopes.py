@@ -7,11 +7,12 @@ Two sizes always lie on a line: a third one is the first that can show how far t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 
 from benchmarks.membench import slope
 
 LEAST_SIZES = 3
+LEAST_RUNS = 3  # for a ratio: a median of fewer has no spread that says anything
 MIB_A_GIB = 1024
 
 
@@ -22,6 +23,15 @@ class Line:
     run: int
     seconds_per_gib: float
     fixed_seconds: float
+
+    def seconds(self, mib: float) -> float:
+        """Of a command of so much."""
+        return self.fixed_seconds + self.seconds_per_gib * mib / MIB_A_GIB
+
+
+def too_few(runs: Sized) -> str:
+    """Why a ratio of these is none, or nothing."""
+    return "" if len(runs) >= LEAST_RUNS else f"not measured: only {len(runs)} rounds, it takes {LEAST_RUNS}"
 
 
 def lines(times: Iterable[tuple[int, float, float]]) -> list[Line]:

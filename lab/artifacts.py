@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import LabError
+from lab.pipeline.cache import content_key
 from lab.pipeline.paths import ARTIFACTS, BUILD, CACHE, REPO
 
 # Where the pipeline leaves each artifact, and what names another file.
@@ -51,6 +52,14 @@ def load() -> Artifacts:
     if missing:
         raise LabError(f"not there: {', '.join(missing)}; run 'make build'")
     return Artifacts(**{name: path.resolve() for name, path in paths.items()})
+
+
+def built() -> str:
+    """The names of all that the pipeline has built, and what stands in for them by the environment, by name and content."""
+    names = sorted(f"{link.name}={link.resolve().name}" for link in ARTIFACTS.glob("*"))
+    other = {name: path_of(name) for name in BUILT if path_of(name) != BUILT[name][0]}
+    names += [f"{name}={path} {content_key([path], base=path.parent)}" for name, path in other.items()]
+    return " ".join(names)
 
 
 def state_directory() -> Path:

@@ -5,4 +5,4 @@ import sys
 
 from benchmarks.parallel_region import main
 
-sys.exit(main())
+sys.exit(main(sys.argv[1:]))

@@ -6,12 +6,13 @@ What is done is a function of seed and number of operations alone (plan.py), so 
 operation after which something does not hold, or with `--keep-going` goes on with a new guest; the command that repeats it is
 printed. Ctrl-C ends it, and what was done so far is written.
 
-Result: build/results/soak.json, soak.operations and soak.violations; a run of a part of a plan writes none. What each operation
+Result: build/results/soak.json, soak.operations and soak.violations; a run of a part of a plan writes none, nor does one that
+had no rack. An earlier one is set aside. What each operation
 has said is in build/logs/RACK/TIME/soak.jsonl, beside the consoles.
 
 Usage: python3 -m benchmarks.soak [--seed N] [--ops N] [--from N] [--to N] [--guest guest2|guest4] [--home MIB] [--kernel FILE]
                                   [--keep-going] [--plan] [--use RACK]
-Exit status: 0 nothing was wrong, 1 something was, 2 usage, 130 interrupted.
+Exit status: 0 nothing was wrong, 1 something was or there was no rack, 2 usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.results import RESULTS, Metric, write
+from benchmarks.results import RESULTS, Metric, kept
 from benchmarks.soak.logs import Logs
 from benchmarks.soak.model import SHAPES, Shape
 from benchmarks.soak.plan import Step, plan
@@ -188,12 +189,15 @@ def run(options: argparse.Namespace, seed: int, say: Callable[[str], object], re
         interrupted = True
         wrong = found_by(telling)
     except FAILURES as error:
+        if telling is None:
+            say(f"soak: no rack, nothing was done: {str(error) or repr(error)}")
+            return 1
         wrong = [*found_by(telling), str(error)]
     outcomes = telling.outcomes if telling else []
-    if len(steps) == options.ops:
+    if telling and len(steps) == options.ops:
         found = metrics(seed, outcomes, wrong, time.monotonic() - began, len(steps))
         host = {"seed": seed, "guest": shape.name, "checking": bool(options.kernel)}
-        say(f"soak: {write('soak', found, results, host=host)}")
+        say(f"soak: {kept('soak', found, results, host=host)}")
     for line in wrong:
         say(f"soak: {line}")
     for outcome in outcomes:

@@ -7,11 +7,12 @@ import dataclasses
 import os
 import re
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from benchmarks import balloon, stock_host
+from benchmarks import balloon, results, stock_host
 from benchmarks.balloon import (
     COUNTERS,
     DIRTIED,
@@ -20,6 +21,7 @@ from benchmarks.balloon import (
     NODE_MIB,
     SIZES,
     TAKE,
+    UPSTREAM,
     Node,
     Sizes,
     Step,
@@ -62,8 +64,9 @@ STEPS = [
     *line("ours", TAKE, 2.0, 0.9),
     *line("stock_4k", TAKE, 60.0, 2.2, run=1),
     *line("ours", TAKE, 1.0, 1.1, run=1),
-    *line("stock_4k", GIVE, 16.0, 1.0),
-    *line("ours", GIVE, 0.5, 0.8),
+    *line("stock_4k", TAKE, 75.0, 2.1, run=2),
+    *line("ours", TAKE, 1.5, 1.0, run=2),
+    *(step for run in range(3) for step in (*line("stock_4k", GIVE, 16.0, 1.0, run), *line("ours", GIVE, 0.5, 0.8, run))),
     *line("order9", TAKE, 30.0, 0.9),
 ]
 
@@ -76,21 +79,21 @@ def test_the_ratio_is_of_slopes_run_by_run() -> None:
     """What a command takes in any case is not in it, though it is most of the time of ours."""
     found = figures(STEPS)
     take = found["balloon.take.ratio"]
-    assert list(take.runs) == pytest.approx([40.0, 60.0]) and take.value == pytest.approx(50.0)
+    assert list(take.runs) == pytest.approx([40.0, 60.0, 50.0]) and take.value == pytest.approx(50.0)
     assert take.note == "slope over sizes, stock's way on our host against ours, in the same run"
-    assert take.baseline["stock_4k_s_per_gib"] == pytest.approx(70.0) and take.baseline["ours_s_per_gib"] == pytest.approx(1.5)
+    assert take.baseline["stock_4k_s_per_gib"] == pytest.approx(75.0) and take.baseline["ours_s_per_gib"] == pytest.approx(1.5)
     assert found["balloon.give.ratio"].value == pytest.approx(32.0)
 
 
 def test_upstreams_host_is_what_ours_is_compared_with() -> None:
     """As soon as it was measured; stock's way on our host is beside it, and still has the counts."""
-    upstream = [*line("stock", TAKE, 100.0, 1.0), *line("stock", TAKE, 90.0, 1.0, run=1)]
+    upstream = [step for run, s in enumerate((100.0, 90.0, 90.0)) for step in line("stock", TAKE, s, 1.0, run)]
     found = figures([*STEPS, *[dataclasses.replace(step, counts={}) for step in upstream]])
     take = found["balloon.take.ratio"]
-    assert list(take.runs) == pytest.approx([50.0, 90.0])
+    assert list(take.runs) == pytest.approx([50.0, 90.0, 60.0]) and take.value == pytest.approx(60.0)
     assert take.note == "slope over sizes, upstream's Xen and Linux against ours, in the same run"
-    assert take.baseline["stock_s_per_gib"] == pytest.approx(95.0)
-    assert take.baseline["stock_4k_s_per_gib"] == pytest.approx(70.0)
+    assert take.baseline["stock_s_per_gib"] == pytest.approx(90.0)
+    assert take.baseline["stock_4k_s_per_gib"] == pytest.approx(75.0)
     assert found["balloon.take.fixed_seconds"].baseline == {"stock": 1.0, "stock_4k": 2.1}
     assert found["balloon.take.p2m_writes_per_2mib"].baseline == {"stock_4k": 512.0, "order9": 512.0}
     assert found["balloon.give.ratio"].value == pytest.approx(32.0)
@@ -98,7 +101,8 @@ def test_upstreams_host_is_what_ours_is_compared_with() -> None:
 
 def test_without_scrubbing_is_compared_with_the_same() -> None:
     """Upstream's host alone: stock's way on ours has our hypervisor's scrubbing."""
-    more = [*line("stock_unscrubbed", TAKE, 70.0, 1.0), *line("ours_unscrubbed", TAKE, 0.5, 1.0)]
+    ways = (("stock_unscrubbed", 70.0), ("ours_unscrubbed", 0.5))
+    more = [step for run in range(3) for way, s in ways for step in line(way, TAKE, s, 1.0, run)]
     found = figures([*STEPS, *more])
     ratio = found["balloon.take.unscrubbed.ratio"]
     assert ratio.value == pytest.approx(140.0)
@@ -140,7 +144,9 @@ def test_a_slope_takes_three_sizes() -> None:
     for sizes in ((48, 4096), (48, 96, 1024, 4096)):
         some = [step for step in STEPS if step.run == 0 or step.mib in sizes]
         assert [each.run for each in lines(some, "ours", TAKE)] == [0]
-        assert list(figures(some)["balloon.take.ratio"].runs) == pytest.approx([40.0])
+        ratio = figures(some)["balloon.take.ratio"]
+        assert list(ratio.runs) == pytest.approx([40.0]) and ratio.value is None
+        assert ratio.note == "not measured: only 1 rounds, it takes 3"
     two = [step for step in STEPS if step.mib in (48, 96, 1024, 4096)]
     for metric in (found := figures(two)).values():
         assert "2mib" in metric.metric or "_mib_seconds" in metric.metric or metric.value is None, metric
@@ -148,15 +154,33 @@ def test_a_slope_takes_three_sizes() -> None:
     assert found["balloon.take.ours.seconds_per_gib"].note == "not measured: it takes 3 sizes"
     flat = [*line("stock_4k", TAKE, 80.0, 2.0), *line("ours", TAKE, 0.0, 1.0)]
     assert figures(flat)["balloon.take.ratio"].value is None
-    found = figures([*STEPS, *line("stock_4k", TAKE, 80.0, 2.0, run=2), *line("ours", TAKE, -1.0, 5.0, run=2)])
-    assert list(found["balloon.take.ratio"].runs) == pytest.approx([40.0, 60.0])
-    assert found["balloon.take.ratio"].note.endswith("; 1 left out: no slope")
+    assert figures(flat)["balloon.take.ratio"].note == "not measured: only 0 rounds, it takes 3; 1 left out: no slope"
+    for stock, ours in ((80.0, -1.0), (-1.0, 1.0), (0.0, 1.0)):
+        found = figures([*STEPS, *line("stock_4k", TAKE, stock, 2.0, run=3), *line("ours", TAKE, ours, 5.0, run=3)])
+        assert list(found["balloon.take.ratio"].runs) == pytest.approx([40.0, 60.0, 50.0])
+        assert found["balloon.take.ratio"].note.endswith("; 1 left out: no slope")
+
+
+def test_of_a_gib_and_of_four_all_of_the_time_is_compared() -> None:
+    """Ours as it was, stock by its line: with the fixed part of both, which a ratio of slopes leaves out."""
+    found = figures(STEPS)
+    for gib in (1, 4):
+        ratio = found[f"balloon.take.ratio_{gib}gib"]
+        wanted = [(2.0 + 80 * gib) / (0.9 + 2 * gib), (2.2 + 60 * gib) / (1.1 + gib), (2.1 + 75 * gib) / (1 + 1.5 * gib)]
+        assert list(ratio.runs) == pytest.approx(wanted) and ratio.value == pytest.approx(sorted(wanted)[1])
+        assert ratio.baseline == {"stock_4k_s": round(2.1 + 75 * gib, 3), "ours_s": round(1 + 1.5 * gib, 3)}
+        assert f"{1024 * gib} MiB" in ratio.note and "stock's way on our host, by its line" in ratio.note
+    assert found["balloon.give.ratio_4gib"].value == pytest.approx(65.0 / 2.8)
+    odd = [dataclasses.replace(step, seconds=9.9) if (step.way, step.mib) == ("ours", 4096) else step for step in STEPS]
+    assert figures(odd)["balloon.take.ratio_4gib"].baseline["ours_s"] == 9.9, "what it took, and not its line"
+    few = figures([step for step in STEPS if step.run < 2])["balloon.take.ratio_1gib"]
+    assert few.value is None and few.note == "not measured: only 2 rounds, it takes 3"
 
 
 def test_each_command_is_in_the_file() -> None:
     """By way and amount, so that who doubts a slope can look at what it is made of."""
     of_4_gib = figures(STEPS)["balloon.take.ours.of_4096_mib_seconds"]
-    assert list(of_4_gib.runs) == pytest.approx([8.9, 5.1]) and of_4_gib.value == pytest.approx(7.0)
+    assert list(of_4_gib.runs) == pytest.approx([8.9, 5.1, 7.0]) and of_4_gib.value == pytest.approx(7.0)
     named = {name for name in figures(STEPS) if name.startswith("balloon.give") and name.endswith("_mib_seconds")}
     assert named == {
         *(f"balloon.give.stock_4k.of_{mib}_mib_seconds" for mib in (48, 96, 192)),
@@ -325,12 +349,16 @@ def test_the_script_of_vnode_set(tmp_path: Path, says: str, status: int) -> None
         assert done.stdout == ""
 
 
+SYSFS = "/sys/devices/system/xen_memory/xen_memory0/scrub_pages"  # as Linux documents it
+
+
 class PlayedDom0:
     """A hypervisor whose superpage path can be switched, and that counts one entry of the p2m for each extent or page."""
 
-    def __init__(self, fails: str = "", off_mib: int = 0, scrubs_then: bool = True) -> None:
-        """What fails, and whether memory is cleared when it does."""
-        self.superpages = self.scrubs = True
+    def __init__(self, fails: str = "", off_mib: int = 0, scrubs_then: bool = True, deaf: bool = False) -> None:
+        """What fails, and whether memory is cleared when it does; deaf: who clears it cannot be set."""
+        self.scrubs, self.deaf = True, deaf
+        self.superpages = False  # an earlier measurement has left it so
         self.scrubbed: list[bool] = []  # of each change of memory, whether somebody clears it
         self.written = self.dirtied = 0
         self.node_mib = 512
@@ -345,9 +373,10 @@ class PlayedDom0:
         if match := re.fullmatch(r"xl set-parameters guest-remove-range=(yes|no)", command):
             self.superpages = match[1] == "yes"
         elif match := re.fullmatch(r"xl set-parameters scrub-domheap=(yes|no)", command):
-            self.scrubs = match[1] == "yes"
-        elif match := re.fullmatch(r"echo ([01]) >/sys/\S+/scrub_pages", command):
-            self.scrubs = match[1] == "1"
+            self.scrubs = match[1] == "yes" or self.deaf
+        elif match := re.fullmatch(rf"echo ([01]) >{SYSFS} && cat {SYSFS}", command):
+            self.scrubs = match[1] == "1" or self.deaf
+            return Done(0, f"{int(self.scrubs)}\n")
         elif command == "xenperf":
             counts = dict.fromkeys(COUNTERS.values(), self.written) | dict.fromkeys(DIRTIED.values(), self.dirtied)
             return Done(0, "".join(f"{name:<35}  T= {count}\n" for name, count in counts.items()))
@@ -372,11 +401,18 @@ def guests(dom0: PlayedDom0) -> tuple[ElasticGuest, Node]:
     return ElasticGuest("s", dom0, dom0), Node(ElasticGuest("g", dom0, dom0), 1, 512)
 
 
+def compared(dom0: PlayedDom0, steps: list[Step], runs: int = 2, upstream: ElasticGuest | None = None) -> list[str]:
+    """What went wrong and did not end it."""
+    wrong = list[str]()
+    measure(*guests(dom0), steps, runs, SMALL, wrong=wrong, upstream=upstream)
+    return wrong
+
+
 def test_the_whole_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     """Stock and ours alternate, each size of each, the second time in the opposite order; then order9 without the superpage
     path, which is on again at the end. Before all of it ours is taken and given once."""
     dom0, steps = PlayedDom0(), list[Step]()
-    measure(*guests(dom0), steps, runs=2, sizes=SMALL)
+    compared(dom0, steps)
     assert [(step.way, step.mib, step.run, step.counts["p2m_writes"]) for step in steps if step.operation == TAKE] == [
         *[
             found
@@ -402,7 +438,7 @@ def test_the_whole_comparison(capsys: pytest.CaptureFixture[str]) -> None:
 def test_upstreams_host_has_its_turn_first() -> None:
     """In each size of each run, and with no question to a hypervisor that has no counters. Then both without scrubbing."""
     dom0, upstream, steps = PlayedDom0(), PlayedDom0(), list[Step]()
-    measure(*guests(dom0), steps, runs=2, sizes=SMALL, upstream=ElasticGuest("u", upstream, upstream))
+    assert compared(dom0, steps, upstream=ElasticGuest("u", upstream, upstream)) == []
     ways = ("stock", "stock_4k", "ours", "stock_unscrubbed", "ours_unscrubbed")
     assert [(step.way, step.operation) for step in steps if step.way != "order9"] == [
         (way, operation)
@@ -429,13 +465,37 @@ def test_upstreams_host_has_its_turn_first() -> None:
 def test_without_upstreams_host_the_rest_goes_on() -> None:
     """From its first failure, which is told in the end."""
     dom0, upstream, steps = PlayedDom0(), PlayedDom0(off_mib=1), list[Step]()
-    lost = measure(*guests(dom0), steps, runs=2, sizes=SMALL, upstream=ElasticGuest("u", upstream, upstream))
-    assert lost == "upstream's host, run 0, 16 MiB: xl mem-set on upstream's host: Xen counts -15 MiB, not -16"
+    wrong = compared(dom0, steps, upstream=ElasticGuest("u", upstream, upstream))
+    assert wrong == ["upstream's host, run 0, 16 MiB: xl mem-set on upstream's host: Xen counts -15 MiB, not -16"]
     assert len(upstream.scrubbed) == 1 and {step.way for step in steps} == {"stock_4k", "ours", "order9"}
-    assert measure(*guests(dom0), [], runs=1, sizes=SMALL) == ""
+    assert compared(dom0, [], runs=1) == []
     upstream = PlayedDom0("mem-set u", scrubs_then=False)
-    lost = measure(*guests(dom0), [], runs=2, sizes=SMALL, upstream=ElasticGuest("u", upstream, upstream))
+    (lost,) = compared(dom0, [], upstream=ElasticGuest("u", upstream, upstream))
     assert lost.startswith("upstream's host, run 0, 16 MiB") and "refused" in lost and len(upstream.scrubbed) == 2
+
+
+@pytest.mark.parametrize(
+    ("upstream", "words"),
+    [
+        (PlayedDom0("scrub_pages"), "exit status 3\nrefused"),
+        (PlayedDom0(deaf=True), f"{SYSFS} is '1', not 0: who clears pages is not known"),
+    ],
+    ids=["refused", "not so"],
+)
+def test_who_clears_pages_is_known(upstream: PlayedDom0, words: str) -> None:
+    """Of a kernel that does not do what it is told, nothing is compared that would say that it does."""
+    dom0, steps = PlayedDom0(), list[Step]()
+    (lost,) = compared(dom0, steps, upstream=ElasticGuest("u", upstream, upstream))
+    assert words in lost and not any(upstream.scrubs != (step.way == "stock") for step in steps if step.way in UPSTREAM)
+    assert "stock_unscrubbed" not in {step.way for step in steps} and "ours" in {step.way for step in steps}
+    assert ("stock" in {step.way for step in steps}) == upstream.deaf
+
+
+def test_what_is_compared_without_clearing_is_cleared_by_nobody() -> None:
+    dom0 = PlayedDom0(deaf=True)
+    upstream = PlayedDom0()
+    with pytest.raises(RuntimeError, match=r"take 128 MiB with scrub-domheap=no: 32768 frames are to be cleared, not 0"):
+        compared(dom0, [], upstream=ElasticGuest("u", upstream, upstream))
 
 
 class PlayedRack:
@@ -464,7 +524,7 @@ def test_the_command_measures_what_it_can(
     boots: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Both racks run at once and are powered off; one that does not boot is an error in the end, and the rest was measured."""
-    dom0, upstream, written = PlayedDom0(), PlayedDom0(), list[Metric]()
+    dom0, upstream = PlayedDom0(), PlayedDom0()
     dom0.node_mib = NODE_MIB
     racks: list[str] = []
 
@@ -478,19 +538,18 @@ def test_the_command_measures_what_it_can(
         racks.append(description.name)
         return PlayedRack(dom0)
 
-    def write(name: str, found: list[Metric]) -> Path:
-        written.extend(found)
-        return tmp_path / f"{name}.json"
-
     monkeypatch.setattr(stock_host, "boot", boot_stock)
     monkeypatch.setattr(stock_host, "start_guest", lambda host, *words: host.start_guest(*words))
     monkeypatch.setattr(Rack, "boot", boot)
-    monkeypatch.setattr(balloon, "write", write)
+    monkeypatch.setattr(results, "kept", partial(results.kept, directory=tmp_path))
     assert balloon.main(["--runs=2"]) == (0 if boots else 1)
     assert racks == ["large-node@stock", "large-node"]
-    ratio = next(metric for metric in written if metric.metric == "balloon.take.stock_4k.fixed_seconds")
-    assert ratio.value is not None and len(ratio.runs) == 2
-    assert ("stock_s_per_gib" in next(m for m in written if m.metric == "balloon.take.ratio").baseline) == boots
+    found = {metric.metric: metric for metric in results.read(tmp_path / "balloon.json").metrics}
+    fixed = found["balloon.take.stock_4k.fixed_seconds"]
+    assert fixed.value is not None and len(fixed.runs) == 2
+    assert ("stock_s_per_gib" in found["balloon.take.ratio"].baseline) == boots
+    failures = found["balloon.failures"]
+    assert failures.value == (0 if boots else 1) and ("upstream's host: Xen does not boot" in failures.note) != boots
     assert dom0.typed[-1] == "power off" and (not boots or upstream.typed[-1] == "power off")
     assert ("balloon: upstream's host: Xen does not boot" in capsys.readouterr().err) != boots
 
@@ -511,12 +570,12 @@ def test_what_goes_wrong_leaves_the_hypervisor_as_it_was(dom0: PlayedDom0, messa
     steps = list[Step]()
     upstream = PlayedDom0()
     with pytest.raises((RuntimeError, CommandFailedError), match=message):
-        measure(*guests(dom0), steps, runs=1, sizes=SMALL, upstream=ElasticGuest("u", upstream, upstream))
+        compared(dom0, steps, runs=1, upstream=ElasticGuest("u", upstream, upstream))
     assert dom0.superpages and dom0.scrubs and dom0.typed[-1] == "xl vnode-detach g 1"
 
 
 def test_a_node_that_does_not_come_is_not_measured() -> None:
     dom0 = PlayedDom0("vnode-attach")
     with pytest.raises(RuntimeError, match="xl vnode-attach: exit status 3: refused"):
-        measure(*guests(dom0), [], runs=1)
+        compared(dom0, [], runs=1)
     assert not [command for command in dom0.typed if "-set" in command]

@@ -16,6 +16,7 @@ from benchmarks import overhead
 from benchmarks.overhead import CLASSES, chosen, missing, report
 from benchmarks.overhead_figures import ADD, KINDS, LARGE, REMOVE, SMALL
 from benchmarks.overhead_journal import Journal, JournalError, decode, encode
+from lab import artifacts
 from lab.command import Done
 from lab.elastic_guest import ElasticGuest
 from lab.errors import LabError, MachineLostError
@@ -197,13 +198,13 @@ def test_other_words_are_refused(lab: Lab, words: str, capsys: pytest.CaptureFix
 def test_another_tree_is_refused(lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Also one that was built to something else, and another machine."""
     assert lab.main("--programs=npb_cg") == 0
-    for name, other in (
-        ("content_key", lambda *_, base: "0"),
-        ("ARTIFACTS", lab.folder),
-        ("host_info", lambda: {"cpus": 999, "cpu_model": "", "kernel": ""}),
+    for module, name, other in (
+        (overhead, "content_key", lambda *_, base: "0"),
+        (artifacts, "ARTIFACTS", lab.folder),
+        (overhead, "host_info", lambda: {"cpus": 999, "cpu_model": "", "kernel": ""}),
     ):
         with monkeypatch.context() as changed:
-            changed.setattr(overhead, name, other)
+            changed.setattr(module, name, other)
             if name == "ARTIFACTS":
                 (lab.folder / "xen").symlink_to("xen-0000")
             assert lab.main("--programs=npb_cg", "--continue") == 1

@@ -58,6 +58,16 @@ def test_what_was_not_measured_has_no_value() -> None:
     assert list(figures(SCRUBS[:-1])["scrub.clean.ratio"].runs) == pytest.approx([2.0])
 
 
+def test_a_ratio_takes_three_runs() -> None:
+    """And one in which a slope is none is left out, and told."""
+    two = figures(SCRUBS)["scrub.clean.ratio"]
+    assert two.value is None and two.note == "not measured: only 2 rounds, it takes 3"
+    third = [*line(ONE, 2.5, 10.0, run=2), *line(ALL, 3.0, 4.0, run=2)]
+    assert figures([*SCRUBS, *third])["scrub.clean.ratio"].value == pytest.approx(2.5)
+    some = figures([*SCRUBS, *third, *line(ONE, 2.5, 10.0, run=3), *line(ALL, 3.0, -1.0, run=3)])["scrub.clean.ratio"]
+    assert some.value == pytest.approx(2.5) and some.note.endswith("in the same run; 1 left out: no slope")
+
+
 def test_the_hypervisor_has_what_is_set_and_counted() -> None:
     """By the names that the sources have."""
     sources = REPO / "xen" / "overlay" / "xen"

@@ -239,6 +239,36 @@ def test_a_rack_that_is_lost_is_a_violation(rack: Played, monkeypatch: pytest.Mo
     assert "soak: no rack" in rack.said
 
 
+@pytest.mark.parametrize(("why", "status"), [(LabError("no rack nix"), 1), (KeyboardInterrupt(), 130)], ids=["none", "ctrl-c"])
+def test_a_rack_that_never_was_is_none(
+    rack: Played, monkeypatch: pytest.MonkeyPatch, why: BaseException, status: int
+) -> None:
+    """Whoever mistypes its name has found nothing wrong with a guest, and loses no result."""
+    assert rack.run("--ops", "3") == 0
+    before = (rack.results / "soak.json").read_bytes()
+
+    @contextmanager
+    def none(options: object) -> Iterator[Played]:
+        raise why
+        yield
+
+    monkeypatch.setattr(soak, "rack_of", none)
+    rack.said.clear()
+    assert rack.run("--ops", "3") == status
+    last = "soak: interrupted: 0 operations, 0 violations" if status == 130 else "soak: no rack, nothing was done: no rack nix"
+    assert rack.said[1:] == [last]
+    assert (rack.results / "soak.json").read_bytes() == before and not (rack.results / "earlier").exists()
+
+
+def test_an_earlier_result_is_set_aside(rack: Played) -> None:
+    assert rack.run("--ops", "3") == 0
+    rack.home.domid = 0
+    assert rack.run("--ops", "2") == 0
+    operations = read(rack.results / "soak.json").find("soak.operations")
+    assert operations and operations.value == 2
+    assert len(list((rack.results / "earlier").iterdir())) == 1
+
+
 def test_a_host_that_ends_badly_is_a_violation(rack: Played) -> None:
     rack.wrong_ends.append("host alpha did not power off")
     assert rack.run("--ops", "3") == 1
