@@ -18,8 +18,8 @@ more CPUs than there are processors, were 73 % when extent_profile.py looked, an
 time for a GiB is the slope of a line through them, so that what a command takes whatever the amount does not pass for a cost of
 memory; that is the line's other figure, and beside the ratio of the slopes are those of all of a command, for a GiB and for 4:
 ours as it took them, stock by its own line, since it has never so much. Stock and ours alternate; each second run has all in
-the opposite order. What the hypervisor did is exact, from its own performance counters, and so is the amount. The emulator's memory
-is allocated as it is touched: ours is taken and given once before anything counts.
+the opposite order. What the hypervisor did is exact, from its own performance counters, and so is the amount. The emulator's
+memory is allocated as it is touched: ours is taken and given once before anything counts.
 
 Nobody clears what is unscrubbed: the guest's kernel says so of its balloon, and of ours the hypervisor counts no frame that is
 to be cleared, else that is an error.

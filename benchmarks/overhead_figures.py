@@ -6,13 +6,18 @@ throughout (`large`), with nodes removed on the way (`remove`). All do the same 
 
     with the static run of the final shape, as Virtflex does it: `pct`. In it is what the program did before the change with
     fewer threads, or with more;
+    with the same static run, iterations alone, as the program times itself and NPB's are timed: `timed_pct`;
+    with the static run of the first shape, as if nobody had changed anything: `against_first_pct`;
     with the mix of both static runs, by the team of each iteration: `mixed_pct`. What is left is the disturbance, with what the
     emulated host takes for the operation itself;
     with the same mix in a model, where what was counted costs what it costs on a machine: `modelled_pct`.
 
-The time of a run is from the beginning of its first iteration to the end of its last one. What the programs do between their
-rounds and do not count as time of iterations, preparation and verification, is in it: a change that falls there disturbs it,
-too, and of npb_is it is most of the time.
+The time of a run is from the beginning of its first iteration to the end of its last one, but for `timed_pct`. What the
+programs do between their rounds and do not count as time of iterations, preparation and verification, is in it: a change that
+falls there disturbs it, too, and of npb_is it is most of the time.
+
+A mean is one of the programs' medians. Beside it is how sure it is: of each round the mean of all programs, and of these rounds
+the mean, its standard error and its 95 % interval.
 
 In the lab, a guest's CPUs outnumber those that are real. So times of the larger shape hide what more CPUs would bring, and CPU
 time has in it what a CPU waited for a real one.
@@ -25,6 +30,7 @@ import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
+from benchmarks.intervals import mean_interval, standard_error
 from benchmarks.program_output import TimedRun
 from benchmarks.results import Metric
 from lab.errors import Malformed
@@ -91,6 +97,11 @@ class Sample:
         """From the beginning of its first iteration to the end of its last one, with all that is in between."""
         steps = self.run.steps
         return steps[-1].t - steps[0].t + steps[0].ms / 1e3 if steps else 0.0
+
+    @property
+    def timed_s(self) -> float:
+        """Of its iterations, by the program's own clock."""
+        return self.run.outcome.seconds if self.run.outcome else 0.0
 
     @property
     def rest_ms(self) -> float:
@@ -192,6 +203,24 @@ def model_words(teams: Mapping[str, int]) -> str:
     )
 
 
+# What a changing run is compared with, in words.
+COMPARED = {
+    "pct": "wall time against a static run of the final shape, in the same round",
+    "timed_pct": "time of the iterations, by the program's clock, against the same static run",
+    "against_first_pct": "wall time against a static run of the first shape, in the same round",
+    "mixed_pct": "wall time against the mix of both static runs, by the team of each iteration",
+    "modelled_pct": "{model}",
+}
+# The means of these.
+MEANS = {
+    "pct": ("mean_pct", "mean of the programs' medians; wall time against a static run of the final shape"),
+    "timed_pct": ("timed.mean_pct", "the same of the time of iterations, by the programs' clocks"),
+    "against_first_pct": ("against_first.mean_pct", "wall time against a static run of the first shape"),
+    "mixed_pct": ("mixed.mean_pct", "wall time against the mix of both shapes"),
+    "modelled_pct": ("modelled.mean_pct", "of the model: {model}"),
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class Program:
     """One program: its name, the class that is run, and all its samples."""
@@ -213,20 +242,40 @@ class Program:
         return [by_round[number] for number in sorted(by_round) if wanted <= set(by_round[number])]
 
 
-def _percentages(program: Program, operation: str, teams: Mapping[str, int]) -> list[Metric]:
+def _modelled(program: Program, operation: str, teams: Mapping[str, int]) -> list[tuple[float, float]]:
+    """The model of each round."""
     rounds = program.rounds(operation)
-    first, final = FIRST[operation], FINAL[operation]
-    pct, mixed, modelled = [], [], []
     work_s = statistics.median(each[SMALL].cpu_s for each in rounds) if rounds else 0.0
-    for each in rounds:
-        pct.append(percent(each[operation].seconds, each[final].seconds))
-        mix_s = mixed_s(each[operation], teams, each[SMALL].seconds, each[LARGE].seconds)
-        mixed.append(percent(each[operation].seconds, mix_s))
-        modelled.append(modelled_s(each[operation], work_s, teams))
+    return [modelled_s(each[operation], work_s, teams) for each in rounds]
+
+
+def _by_round(program: Program, operation: str, teams: Mapping[str, int]) -> dict[str, dict[int, float]]:
+    """What a changing run takes more, of each kind of comparison and each round."""
+    found: dict[str, dict[int, float]] = {what: {} for what in COMPARED}
+    for each, (ideal, cost) in zip(program.rounds(operation), _modelled(program, operation, teams), strict=True):
+        changing, final, first = each[operation], each[FINAL[operation]], each[FIRST[operation]]
+        values = {
+            "pct": percent(changing.seconds, final.seconds),
+            "timed_pct": percent(changing.timed_s, final.timed_s),
+            "against_first_pct": percent(changing.seconds, first.seconds),
+            "mixed_pct": percent(changing.seconds, mixed_s(changing, teams, each[SMALL].seconds, each[LARGE].seconds)),
+            "modelled_pct": percent(ideal + cost, ideal),
+        }
+        for what, value in values.items():
+            found[what][changing.round] = value
+    return found
+
+
+def _percentages(program: Program, operation: str, teams: Mapping[str, int]) -> list[Metric]:
+    rounds, by_round = program.rounds(operation), _by_round(program, operation, teams)
+    first, final = FIRST[operation], FINAL[operation]
+    pct, modelled = by_round["pct"].values(), _modelled(program, operation, teams)
     baseline: dict[str, float | str] = {"class": program.problem}
     if rounds:
         for kind, name in ((operation, "changing_s"), (final, "static_s"), (first, "static_first_s")):
             baseline[name] = round(statistics.median(each[kind].seconds for each in rounds), 3)
+        for kind, name in ((operation, "changing_timed_s"), (final, "static_timed_s")):
+            baseline[name] = round(statistics.median(each[kind].timed_s for each in rounds), 3)
         baseline |= {"least_pct": round(min(pct), 2), "most_pct": round(max(pct), 2)}
         # How far static runs of one shape are apart, in which nothing changes: what is smaller than this says nothing.
         static = [each[final].seconds for each in rounds]
@@ -235,17 +284,10 @@ def _percentages(program: Program, operation: str, teams: Mapping[str, int]) -> 
         before = statistics.median(share_before(each[operation], teams[first]) for each in rounds)
         baseline["before_change_pct"] = round(100 * before, 1)
     name = f"overhead.{operation}.{program.name}"
-    notes = {
-        "pct": (pct, "wall time against a static run of the final shape, in the same round"),
-        "mixed_pct": (mixed, "wall time against the mix of both static runs, by the team of each iteration"),
-        "modelled_pct": (
-            [percent(ideal + cost, ideal) for ideal, cost in modelled],
-            model_words(teams),
-        ),
-    }
     found = []
-    for what, (runs, note) in notes.items():
-        value = statistics.median(runs) if runs else None
+    for what, words in COMPARED.items():
+        runs = [*by_round[what].values()]
+        value, note = statistics.median(runs) if runs else None, words.format(model=model_words(teams))
         found.append(Metric(f"{name}.{what}", value, "%", "lower", baseline, runs, note if runs else "not measured"))
     seconds = [ideal + cost for ideal, cost in modelled]
     of_model: dict[str, float | str] = {"moved_gb_per_s": MOVED_BYTES_PER_S / 1e9, "fault_us": FAULT_S * 1e6}
@@ -253,7 +295,7 @@ def _percentages(program: Program, operation: str, teams: Mapping[str, int]) -> 
     if modelled:
         of_model["mix_s"] = round(statistics.median(ideal for ideal, _ in modelled), 3)
     value = statistics.median(seconds) if seconds else None
-    found.append(Metric(f"{name}.modelled_s", value, "s", "lower", of_model, seconds, notes["modelled_pct"][1]))
+    found.append(Metric(f"{name}.modelled_s", value, "s", "lower", of_model, seconds, model_words(teams)))
     return found
 
 
@@ -290,7 +332,9 @@ def _counts(program: Program, operation: str) -> list[Metric]:
         runs = [float(value(sample)) for sample in changing]
         baseline: dict[str, float | str] = {}
         if static:
-            baseline["static"] = round(statistics.median(value(sample) for sample in static), 3)
+            of_static = [float(value(sample)) for sample in static]
+            baseline = {"most": round(max(runs), 3), "static": round(statistics.median(of_static), 3)}
+            baseline["static_most"] = round(max(of_static), 3)
         found.append(
             Metric(
                 f"overhead.{operation}.{program.name}.{what}",
@@ -299,27 +343,34 @@ def _counts(program: Program, operation: str) -> list[Metric]:
                 "lower",
                 baseline,
                 runs,
-                note if runs else "not measured",
+                f"{note}; the median of the runs" if runs else "not measured",
             )
         )
     return found
 
 
-def _spread(programs: Sequence[Program], operation: str) -> dict[str, float | str]:
-    """Beside a mean: classes, how many rounds the program with the fewest has, how long a run took, the mean in each round."""
-    rounds = {each.name: {pair[operation].round: pair for pair in each.rounds(operation)} for each in programs}
-    found: dict[str, float | str] = {"rounds": min(map(len, rounds.values()), default=0)}
-    found["classes"] = "".join(each.problem for each in programs)
-    static = [pair[FINAL[operation]].seconds for each in rounds.values() for pair in each.values()]
-    if static:
-        found |= {"least_static_s": round(min(static), 1), "most_static_s": round(max(static), 1)}
-    whole = set.intersection(*(set(each) for each in rounds.values())) if rounds else set()
-    means = [
-        statistics.mean(percent(each[n][operation].seconds, each[n][FINAL[operation]].seconds) for each in rounds.values())
-        for n in whole
-    ]
+def _sureness(by_program: Sequence[Mapping[int, float]]) -> dict[str, float | str]:
+    """Beside a mean of what each program has by round: rounds of the one with the fewest; of each round the mean of all, and of
+    these the least, the most, how many there are, their mean, its standard error and its interval of 95 %."""
+    found: dict[str, float | str] = {"rounds": min(map(len, by_program), default=0)}
+    whole = set.intersection(*map(set, by_program)) if by_program else set()
+    means = [statistics.fmean(each[number] for each in by_program) for number in sorted(whole)]
     if means:
         found |= {"least_round_pct": round(min(means), 2), "most_round_pct": round(max(means), 2)}
+    if len(means) >= LEAST_ROUNDS:
+        low, high = mean_interval(means)
+        found |= {"round_means": len(means), "round_mean_pct": round(statistics.fmean(means), 2)}
+        found |= {"standard_error_pct": round(standard_error(means), 2)}
+        found |= {"low_95_pct": round(low, 2), "high_95_pct": round(high, 2)}
+    return found
+
+
+def _spread(programs: Sequence[Program], operation: str) -> dict[str, float | str]:
+    """Beside the first mean: classes, and how long a static run took."""
+    found: dict[str, float | str] = {"classes": "".join(each.problem for each in programs)}
+    static = [pair[FINAL[operation]].seconds for each in programs for pair in each.rounds(operation)]
+    if static:
+        found |= {"least_static_s": round(min(static), 1), "most_static_s": round(max(static), 1)}
     return found
 
 
@@ -338,14 +389,6 @@ def _mean(metric: str, medians: Mapping[str, float | None], spread: Mapping[str,
     return Metric(metric, statistics.mean(known.values()), "%", "lower", baseline, list(known.values()), note)
 
 
-def _means(teams: Mapping[str, int]) -> tuple[tuple[str, str, str], ...]:
-    return (
-        ("pct", "mean_pct", "mean of the programs' medians; wall time against a static run of the final shape"),
-        ("mixed_pct", "mixed.mean_pct", "the same against the mix of both shapes"),
-        ("modelled_pct", "modelled.mean_pct", f"the same of the model: {model_words(teams)}"),
-    )
-
-
 def metrics(programs: Sequence[Program], teams: Mapping[str, int]) -> list[Metric]:
     """The figures of all programs, the means first. `teams` has the number of threads of SMALL and of LARGE."""
     means, rest = [], []
@@ -354,10 +397,13 @@ def metrics(programs: Sequence[Program], teams: Mapping[str, int]) -> list[Metri
         for program in programs:
             found += _percentages(program, operation, teams) + _counts(program, operation)
         values = {metric.metric: metric.value for metric in found}
-        spread = _spread(programs, operation)
-        for what, name, note in _means(teams):
+        by_round = [_by_round(program, operation, teams) for program in programs]
+        for what, (name, words) in MEANS.items():
             medians = {each.name: values[f"overhead.{operation}.{each.name}.{what}"] for each in programs}
-            beside = spread if what == "pct" else {"rounds": spread["rounds"]}
+            beside = _sureness([each[what] for each in by_round])
+            if what == "pct":
+                beside |= _spread(programs, operation)
+            note = words.format(model=model_words(teams))
             means.append(_mean(f"overhead.{operation}.{name}", medians, beside, note))
         seconds = [each[operation].operation_s for program in programs for each in program.rounds(operation)]
         means.append(

@@ -42,6 +42,43 @@ def test_a_change_is_compared_with_the_final_shape() -> None:
     assert remove.baseline["static_s"] == 10.0 and remove.baseline["class"] == "S"
 
 
+def test_and_with_who_changed_nothing() -> None:
+    """The static run of the first shape: what the change was worth, or cost, to who asked for it."""
+    by_name = found(program(rounds=3))
+    assert by_name["overhead.add.npb_cg.against_first_pct"].value == pytest.approx(100 * (11.8 / 10 - 1))
+    assert by_name["overhead.remove.npb_cg.against_first_pct"].value == pytest.approx(100 * (9.8 / 8 - 1))
+    assert by_name["overhead.add.against_first.mean_pct"].value == pytest.approx(18.0)
+    assert "first shape" in by_name["overhead.add.against_first.mean_pct"].note
+
+
+def test_and_by_the_programs_own_clock() -> None:
+    """As NPB's programs are timed: against the static run of the final shape in the same round, iterations alone."""
+    samples = []
+    for number, timed in enumerate((9.0, 8.8, 12.0)):
+        for each in program().samples:
+            outcome = each.run.outcome
+            assert outcome
+            seconds = timed if each.kind == ADD else 7.0 if each.kind == LARGE else 9.5
+            run = dataclasses.replace(each.run, outcome=dataclasses.replace(outcome, seconds=seconds))
+            samples.append(dataclasses.replace(each, round=number, run=run))
+    by_name = found(Program("npb_cg", "S", samples))
+    timed_pct = by_name["overhead.add.npb_cg.timed_pct"]
+    assert list(timed_pct.runs) == pytest.approx([100 * (seconds / 7 - 1) for seconds in (9.0, 8.8, 12.0)])
+    assert by_name["overhead.add.timed.mean_pct"].value == timed_pct.value == pytest.approx(100 * (9 / 7 - 1))
+    assert by_name["overhead.remove.npb_cg.timed_pct"].value == pytest.approx(0)
+    assert by_name["overhead.add.npb_cg.pct"].value == pytest.approx(37.5), "the whole run's is what it was"
+    assert (timed_pct.baseline["changing_timed_s"], timed_pct.baseline["static_timed_s"]) == (9.0, 7.0)
+    assert "clock" in timed_pct.note
+
+
+def test_an_interval_takes_three_rounds_of_all() -> None:
+    """A round that one program lacks is in none of it."""
+    by_name = found(program(rounds=4), program("npb_mg", rounds=3))
+    beside = by_name["overhead.add.mean_pct"].baseline
+    assert (beside["rounds"], beside["round_means"], beside["round_mean_pct"]) == (3, 3, 47.5)
+    assert "low_95_pct" not in found(program(rounds=2))["overhead.add.mean_pct"].baseline
+
+
 def test_and_with_the_mix_of_both() -> None:
     by_name = found(program())
     # 3 of 10 iterations in the smaller shape, then 4 of 10 in the larger one.
@@ -107,7 +144,10 @@ def test_what_lies_between_two_rounds_is_in_the_time() -> None:
     by_name = found(Program("npb_is", "A", samples))
     assert by_name["overhead.add.npb_is.pct"].value == pytest.approx(100 * (15 / 13 - 1))
     assert by_name["overhead.add.npb_is.rest_ms"].value == pytest.approx(5000)
-    assert by_name["overhead.add.npb_is.rest_ms"].baseline == {"static": 3000.0}
+    assert by_name["overhead.add.npb_is.rest_ms"].baseline == {"most": 5000.0, "static": 3000.0, "static_most": 3000.0}
+    # The program's own clock has seen nothing of it: 10 s of iterations each.
+    assert by_name["overhead.add.npb_is.timed_pct"].value == pytest.approx(0)
+    assert by_name["overhead.add.npb_is.pct"].baseline["changing_timed_s"] == 10.0
     assert sample(ADD, 1.0).rest_ms == 0
 
 
@@ -119,8 +159,13 @@ def test_the_mean_is_over_programs() -> None:
     assert list(mean.runs) == pytest.approx([10, 35, 90])
     # What it is a mean of, of how many and how long runs, and the mean of each round by itself.
     assert mean.baseline == {"npb_cg": 10.0, "npb_mg": 35.0, "stream": 90.0, "rounds": 3, "classes": "SSS"} | {
-        "least_static_s": 8.0, "most_static_s": 8.0, "least_round_pct": 35.0, "most_round_pct": 55.0
+        "least_static_s": 8.0, "most_static_s": 8.0, "least_round_pct": 35.0, "most_round_pct": 55.0,
+        # 35, 45 and 55: a standard deviation of 10, and t is 4.303 for 2 degrees of freedom.
+        "round_means": 3, "round_mean_pct": 45.0, "standard_error_pct": 5.77, "low_95_pct": 20.16, "high_95_pct": 69.84,
     }  # fmt: skip
+    for name in ("timed.", "against_first.", "mixed.", "modelled."):
+        beside = by_name[f"overhead.add.{name}mean_pct"].baseline
+        assert {"round_means", "standard_error_pct", "low_95_pct", "high_95_pct"} <= set(beside) and "classes" not in beside
     assert by_name["overhead.add.mixed.mean_pct"].value == pytest.approx(100 * ((8.8 + 10.8 + 15.2) / 3 / 8.6 - 1))
     assert by_name["overhead.remove.mean_pct"].value == pytest.approx(-2)
     assert by_name["overhead.add.modelled.mean_pct"].value == by_name["overhead.add.npb_mg.modelled_pct"].value
@@ -161,13 +206,15 @@ def test_a_program_that_was_not_measured_leaves_no_mean() -> None:
 def test_counts_have_the_static_run_beside_them() -> None:
     by_name = found(program(rounds=2))
     moved = by_name["overhead.remove.npb_cg.moved_mib"]
-    assert moved.value == pytest.approx(2000 * 4096 / 2**20) and moved.baseline == {"static": 0.0}
+    assert moved.value == pytest.approx(2000 * 4096 / 2**20)
+    assert moved.baseline == {"most": 7.812, "static": 0.0, "static_most": 0.0}
+    assert moved.note.endswith("; the median of the runs")
     assert by_name["overhead.add.npb_cg.faults"].value == 1000
     assert by_name["overhead.add.npb_cg.user_s"].value == 12.0 and by_name["overhead.add.npb_cg.system_s"].value == 4.0
     assert by_name["overhead.add.npb_cg.kernel_s"].value == 1.5
     assert by_name["overhead.add.npb_cg.guest_s"].value == 12.0 + 2.0 + 4.0 + 1.5
     assert by_name["overhead.add.npb_cg.gap_ms"].value == pytest.approx((1105 + 1185) / 2)
-    assert by_name["overhead.add.npb_cg.gap_ms"].baseline == {"static": 805.0}
+    assert by_name["overhead.add.npb_cg.gap_ms"].baseline == {"most": 1185.0, "static": 805.0, "static_most": 805.0}
     assert by_name["overhead.add.operation_s"].value == 3.0 and by_name["overhead.remove.operation_s"].value == 5.0
 
 
@@ -185,8 +232,8 @@ def test_the_static_run_beside_a_count_has_the_final_shape() -> None:
     some = [sample(SMALL, 10.0, cpu_s=16.0), sample(ADD, 9.0, cpu_s=20.0), sample(LARGE, 8.0, cpu_s=32.0)]
     some.append(sample(REMOVE, 9.0, cpu_s=20.0))
     by_name = found(Program("npb_cg", "S", some))
-    assert by_name["overhead.add.npb_cg.user_s"].baseline == {"static": 24.0}
-    assert by_name["overhead.remove.npb_cg.user_s"].baseline == {"static": 12.0}
+    assert by_name["overhead.add.npb_cg.user_s"].baseline["static"] == 24.0
+    assert by_name["overhead.remove.npb_cg.user_s"].baseline["static"] == 12.0
 
 
 def test_values_are_medians() -> None:
@@ -202,7 +249,8 @@ def test_values_are_medians() -> None:
     seconds = by_name["overhead.add.npb_cg.modelled_s"]
     assert list(seconds.runs) == sorted(seconds.runs) and seconds.value == seconds.runs[1] < seconds.runs[2]
     assert by_name["overhead.add.npb_cg.user_s"].value == 12.0
-    assert by_name["overhead.add.npb_cg.user_s"].baseline == {"static": 12.0}
+    # But beside them is the most of all.
+    assert by_name["overhead.add.npb_cg.user_s"].baseline == {"most": 120.0, "static": 12.0, "static_most": 120.0}
     assert by_name["overhead.add.operation_s"].value == 3.0
 
 
