@@ -2,14 +2,24 @@
 """Where the time of one extent of 2 MiB goes, ours and stock; and where that of a command goes, whatever its amount.
 
 The emulator is asked for the registers of all its CPUs, again and again, while memory is taken and given: at which function
-each is, of the hypervisor or of a kernel, or that it runs a program, or waits. Nothing is built in or switched on for it, so
-both ways are as they are otherwise: stock on upstream's host (stock_host.py), 768 MiB of it, ours on our own, 4 GiB. Looks
-from the begin of the command to its end count, as far as that can be told from outside: to half of what ssh takes, some ten
-milliseconds. At a moment at which several CPUs work each has a part of it; one at which none does is waiting. The functions
-are put together to steps by their names (STEPS); what belongs to none is said by name, and that, with what is waiting, is what
-is not explained. Returns and calls of pointers go through functions of their own, of which nobody can tell whose they are:
-they are shared out as the rest of the same code is, also to what is not explained. The parts add up to the mean time of the
-runs, which has the command in it: the note says how much that is. Programs are a step as a whole: xl, xenstored, the shell.
+each is, of the hypervisor or of a kernel, or that it runs a program, or waits. Nothing is built into a kernel or the hypervisor
+for it: stock is on upstream's host (stock_host.py), 768 MiB of it, ours on our own, 4 GiB. What this changes all the same:
+    - A look costs time, so each run is done twice, with looks and without, the order changing. An extent's time is that of the
+      runs without, the median; the looks give its parts only. How much longer a run with looks takes is a figure.
+    - A look takes the emulator's big lock, which who writes an interrupt command register needs, too: CPUs that send
+      interrupts to each other wait for looks, and flushes are told longer than they are.
+    - The stock guest has the event sched_switch traced, filtered to its balloon's thread, else nobody would know when that is
+      done (stock_host.py): each switch of its CPUs has a test more. The same holds for balloon.py.
+
+All is taken and given twice before anything counts, the same amounts: what is touched, allocated by the emulator or translated
+for the first time is not in it. Looks from the begin of the command to its end count, as far as that can be told from outside:
+to half of what ssh takes, some ten milliseconds. At a moment at which several CPUs work each has a part of it; one at which
+none does is waiting. The functions are put together to steps by their names (STEPS); what belongs to none is said by name, and
+that, with what is waiting, is what is not explained. Returns and calls of pointers go through functions of their own, of which
+nobody can tell whose they are: they are shared out as the rest of the same code is, also to what is not explained. The parts
+add up to the median time, which has the command in it: the note says how much that is. Shares are of the looks of all runs; how
+sure the explained one is says its 95 % interval, as if no look told anything of the next. Less than three runs, or 50 looks,
+are no figure. Programs are a step as a whole: xl, xenstored, the shell.
 
 The kernel of dom0 is the guest's: what dom0's does is told from the guest's by the function only.
 
@@ -37,8 +47,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import stock_host
+from benchmarks import slopes, stock_host
 from benchmarks.balloon import ELASTIC, GIVE, RACK, SIZES, STOCK, TAKE, Node, Step, told_step, vnode_step
+from benchmarks.intervals import share_interval
 from benchmarks.results import Metric, ended, from_runs
 from lab.command import checked
 from lab.description import RackDescription
@@ -48,7 +59,9 @@ from lab.host import Host
 from lab.pipeline.paths import ARTIFACTS, REPO
 from lab.rack import Rack
 
-RUNS = 3
+RUNS = 6
+WARM_UPS = 2  # of all, which nobody counts
+LEAST_LOOKS = 50  # of a way and operation, for a share
 INTERVAL = 0.01  # seconds between two looks
 # So much that what a command takes in any case is little of a take, and not all of a give: of ours the largest of
 # benchmarks/balloon.py, of stock four times that.
@@ -312,8 +325,8 @@ class Sampler:
                 places = self._look()
                 self.looks.append(((began + time.monotonic()) / 2, places))
                 self._ends.wait(self._interval)
-        except (LabError, Malformed) as error:
-            self._error = error
+        except Exception as error:  # else the thread would end without a word, and a few looks pass for all
+            self._error = error if isinstance(error, (LabError, Malformed)) else LabError(f"a look at the CPUs: {error!r}")
 
     def __enter__(self) -> Sampler:
         self._thread.start()
@@ -332,20 +345,24 @@ class Profile:
 
     way: str
     operation: str
-    steps: list[Step] = dataclasses.field(default_factory=list)
+    steps: list[Step] = dataclasses.field(default_factory=list)  # runs without a look
+    looked: list[Step] = dataclasses.field(default_factory=list)  # and those with
+    looks: list[int] = dataclasses.field(default_factory=list)  # of each of those how many
     tally: Tally = dataclasses.field(default_factory=Tally)
 
     def add(self, step: Step, looks: Sequence[tuple[float, Sequence[Place]]]) -> None:
-        """One run, and of the looks those that were while it lasted."""
-        self.steps.append(step)
+        """A run with looks, and of these the ones that were while it lasted."""
+        before = self.tally.moments
         for at, places in looks:
             if step.at[0] <= at <= step.at[1]:
                 self.tally.add(places)
+        self.looked.append(step)
+        self.looks.append(self.tally.moments - before)
 
-    @property
-    def extent_ms(self) -> list[float]:
-        """Of each run, for 2 MiB."""
-        return [1000 * step.seconds / (step.mib / 2) for step in self.steps]
+
+def extent_ms(steps: Sequence[Step]) -> dict[int, float]:
+    """Of each run, for 2 MiB."""
+    return {step.run: 1000 * step.seconds / (step.mib / 2) for step in steps}
 
 
 def by_weight(weights: Mapping[str, float]) -> list[str]:
@@ -358,34 +375,64 @@ def heaviest(weights: Mapping[str, float], moments: int) -> str:
     return ", ".join(f"{name} {100 * weights[name] / moments:.1f} %" for name in by_weight(weights)[:MOST_NAMED])
 
 
-def profile_metrics(profiles: Sequence[Profile], commands: Sequence[Command] = ()) -> list[Metric]:
-    """An extent's time with that of its steps beside it, and how much of it is explained. `commands`: small ones of ours."""
-    found = []
-    for profile in profiles:
-        name = f"extent.{profile.way}.{profile.operation}"
-        runs, tally = profile.extent_ms, profile.tally
-        if not runs or not tally.moments:
-            found += [
-                Metric(f"{name}.{what}", None, unit, note="not measured")
-                for what, unit in (("ms", "ms"), ("explained", "%"))
-            ]
-            continue
-        ms = statistics.fmean(runs)  # as the looks are of all of them
-        weights = tally.steps
-        parts: dict[str, float | str] = {step: round(ms * weights[step] / tally.moments, 4) for step in by_weight(weights)}
-        mib = sorted({step.mib for step in profile.steps})
-        alone = [1000 * each.all / (max(mib) / 2) for each in commands if each.operation == profile.operation]
-        small = f", {statistics.median(alone):.3f} ms of it" if alone and profile.way == "ours" else ""
-        note = (
-            f"mean; 2 MiB of {', '.join(map(str, mib))}, with a part of the command{small}; steps by {tally.moments} looks; "
-            f"most at {heaviest(tally.functions, tally.moments)}"
-        )
-        found.append(Metric(f"{name}.ms", ms, "ms", "lower", parts, runs, note))
-        others = heaviest(tally.others, tally.moments)
+def of_runs(name: str, runs: Sequence[float], unit: str, better: str, note: str) -> Metric:
+    """The median of enough runs, with the least and the most."""
+    if few := slopes.too_few(runs):
+        return Metric(name, None, unit, better, {}, runs, few)
+    baseline: dict[str, float | str] = {"least": round(min(runs), 4), "most": round(max(runs), 4)}
+    return Metric(name, statistics.median(runs), unit, better, baseline, runs, note)
+
+
+def one_profile(profile: Profile, commands: Sequence[Command]) -> list[Metric]:
+    """An extent's time with that of its steps beside it, how much of that is explained, and what the looks cost."""
+    name = f"extent.{profile.way}.{profile.operation}"
+    tally, plain, looked = profile.tally, extent_ms(profile.steps), extent_ms(profile.looked)
+    mib = ", ".join(map(str, sorted({step.mib for step in profile.steps})))
+    alone = [1000 * each.all / (profile.steps[0].mib / 2) for each in commands if each.operation == profile.operation]
+    small = f", {statistics.median(alone):.3f} ms of it" if alone and profile.way == "ours" else ""
+    ms = of_runs(f"{name}.ms", [*plain.values()], "ms", "lower", f"median; 2 MiB of {mib}, with a part of the command{small}")
+    few = slopes.too_few(looked)
+    if not few and tally.moments < LEAST_LOOKS:
+        few = f"not measured: only {tally.moments} looks, it takes {LEAST_LOOKS}"
+    explained = Metric(f"{name}.explained", None, "%", "higher", note=few)
+    if not few:
+        weights, others = tally.steps, heaviest(tally.others, tally.moments)
+        if ms.value is not None:
+            parts = {step: round(ms.value * weights[step] / tally.moments, 4) for step in by_weight(weights)}
+            note = f"{ms.note}; steps by {tally.moments} looks; most at {heaviest(tally.functions, tally.moments)}"
+            ms = dataclasses.replace(ms, baseline={**ms.baseline, **parts}, note=note)
+        low, high = (round(100 * share, 2) for share in share_interval(tally.explained / 100, tally.moments))
         lack = "" if tally.explained >= ENOUGH else f", and this is less; waiting {100 * tally.share(WAITING):.1f} %"
         note = f"at least {ENOUGH:.0f} is wanted{lack}" + (f"; of no step: {others}" if others else "")
-        found.append(Metric(f"{name}.explained", tally.explained, "%", "higher", note=note))
-    return found
+        interval: dict[str, float | str] = {"low_95_pct": low, "high_95_pct": high, "looks": tally.moments}
+        explained = Metric(explained.metric, tally.explained, "%", "higher", interval, note=note)
+    cost = [100 * (looked[run] / plain[run] - 1) for run in plain if run in looked]
+    return [
+        ms,
+        explained,
+        of_runs(f"{name}.looked_ms", [*looked.values()], "ms", "none", "the same of the runs with looks"),
+        of_runs(f"{name}.looking_pct", cost, "%", "lower", "how much longer a run with looks takes than the one beside it"),
+        Metric(f"{name}.looks", tally.moments, "1", "none", runs=profile.looks, note="of all runs, and of each"),
+    ]
+
+
+def ratio(profiles: Sequence[Profile], operation: str) -> Metric:
+    """How many times as long stock takes for an extent as ours."""
+    ms = {each.way: extent_ms(each.steps) for each in profiles if each.operation == operation}
+    stock, ours = ms.get("stock", {}), ms.get("ours", {})
+    runs = [stock[run] / ours[run] for run in stock if run in ours]
+    name = f"extent.{operation}.ratio"
+    if few := slopes.too_few(runs):
+        return Metric(name, None, "x", "higher", {}, runs, few)
+    medians = {f"{way}_ms": statistics.median(of_way.values()) for way, of_way in ms.items()}
+    note = "2 MiB, stock's median against ours, each with its part of the command"
+    return Metric(name, medians["stock_ms"] / medians["ours_ms"], "x", "higher", medians, runs, note)
+
+
+def profile_metrics(profiles: Sequence[Profile], commands: Sequence[Command] = ()) -> list[Metric]:
+    """All figures of extents. `commands`: small ones of ours."""
+    found = [metric for profile in profiles for metric in one_profile(profile, commands)]
+    return [*(ratio(profiles, operation) for operation in (TAKE, GIVE)), *found]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -484,23 +531,30 @@ Look = Callable[[], Sequence[Place]]
 def measure(stock: ElasticGuest, node: Node, looks: tuple[Look, Look], record: Record, runs: int = RUNS) -> None:
     """All of it, the node absent before and after; adds to `record` as it goes. `looks`: at stock's host, and at ours.
 
-    Ours is taken and given once before that counts: the emulator's memory is allocated as it is touched. Raises what the steps
-    raise.
+    Raises what the steps raise.
     """
+
+    def one(profile: Profile, run: int) -> Step:
+        if profile.way == "stock":
+            return told_step(stock, "stock", profile.operation, STOCK_MIB, run)
+        return vnode_step(node, "ours", profile.operation, OURS_MIB, run)
+
     attached = node.guest.attach(node.number, timeout=300.0)
     if attached.status != 0:
         raise RuntimeError(f"xl vnode-attach: exit status {attached.status}: {attached.text.strip()}")
     try:
-        for operation in (TAKE, GIVE):
-            vnode_step(node, "ours", operation, OURS_MIB)
-        for run in range(runs):
+        for _ in range(WARM_UPS):
             for profile in record.profiles:
-                with Sampler(looks[profile.way == "ours"]) as sampler:
-                    if profile.way == "stock":
-                        step = told_step(stock, "stock", profile.operation, STOCK_MIB, run)
+                one(profile, 0)
+        for run in range(runs):
+            for with_looks in (False, True) if run % 2 else (True, False):
+                for profile in record.profiles:
+                    if with_looks:
+                        with Sampler(looks[profile.way == "ours"]) as sampler:
+                            step = one(profile, run)
+                        profile.add(step, sampler.looks)
                     else:
-                        step = vnode_step(node, "ours", profile.operation, OURS_MIB, run)
-                profile.add(step, sampler.looks)
+                        profile.steps.append(one(profile, run))
             record.commands += [one_command(node, operation) for operation in (TAKE, GIVE)]
     finally:
         node.guest.detach(node.number, timeout=300.0)
@@ -521,10 +575,14 @@ def look_at(host: Host, variant: str = "", artifacts: Path = ARTIFACTS) -> Look:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Boot, measure, write build/results/extent.json."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=RUNS, help=f"of each, by default {RUNS}")
+    """Boot, measure, write build/results/extent.json. `arguments`: none without."""
+    parser = argparse.ArgumentParser(
+        prog="python3 -m benchmarks.extent_profile", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help="of each, with looks and without (%(default)s)")
     runs = parser.parse_args(arguments).runs
+    if runs < 1:
+        parser.error("--runs: want more than 0")
     record = Record()
     wrong: list[str] = []
     try:
@@ -537,7 +595,7 @@ def main(arguments: Sequence[str] = ()) -> int:
             measure(stock, node, looks, record, runs)
     except (LabError, Malformed, RuntimeError, ValueError, OSError) as error:
         wrong.append(str(error) or repr(error))
-    return ended("extent", record.metrics(), wrong, any(profile.steps for profile in record.profiles))
+    return ended("extent", record.metrics(), wrong, any(profile.steps or profile.looked for profile in record.profiles))
 
 
 if __name__ == "__main__":

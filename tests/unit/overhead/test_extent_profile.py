@@ -6,10 +6,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
 import pytest
 
-from benchmarks import extent_profile
+from benchmarks import extent_profile, results, stock_host
 from benchmarks.balloon import COUNTERS, DIRTIED, GIVE, NODE_MIB, STOCK, TAKE, Node, Step
 from benchmarks.extent_profile import (
     IDLE,
@@ -40,10 +42,12 @@ from lab.command import Done
 from lab.description import RackDescription
 from lab.elastic_guest import ElasticGuest
 from lab.errors import LabError, Malformed
+from lab.rack import Rack
 
 XEN_SYMBOLS = Symbols(
     "ffff82d040200000 T _stext\nffff82d04022fdc0 t scrub_one_page\nffff82d0402304e0 t free_heap_pages.part.0\n"
-    "ffff82d0402f3d30 t idle_loop\nffff82d040351899 D not_code\n"
+    "ffff82d0402f3d30 t idle_loop\nffff82d040351899 D not_code\nffff82d040360000 T _spin_lock\n"
+    "ffff82d040361000 T flush_area_mask\nffff82d040362000 T _write_lock\n"
 )
 KERNEL_SYMBOLS = Symbols(
     "0000000000000000 D __per_cpu_start\nffffffff81000000 T _stext\nffffffff81200000 T take_free_pages\n"
@@ -67,6 +71,10 @@ def cpu(number: int, rip: int, level: int = 0, halted: int = 0) -> str:
         (0xFFFF82D0402304DF, Place(XEN, "scrub_one_page")),
         (0xFFFF82D0402304E1, Place(XEN, "free_heap_pages")),
         (0xFFFF82D0402F3D31, Place(IDLE)),
+        # Who waits for a lock, or for a flush of another CPU, is at work: that is what the time went for.
+        (0xFFFF82D040360010, Place(XEN, "_spin_lock")),
+        (0xFFFF82D040361010, Place(XEN, "flush_area_mask")),
+        (0xFFFF82D040362010, Place(XEN, "_write_lock")),
         (0xFFFFFFFF81200000, Place(KERNEL, "take_free_pages")),
         (0xFFFFFFFF81200123, Place(KERNEL, "deflate")),
         (0xFFFFFFFF81300001, Place(IDLE)),
@@ -213,31 +221,101 @@ def test_looks_before_and_after_a_command_do_not_count() -> None:
     profile = Profile("ours", TAKE)
     looks = [(float(at), [Place(PROGRAM)]) for at in range(10)]
     profile.add(Step("ours", TAKE, 1024, 3.0, {}, 0, (2.5, 5.5)), looks)
-    assert profile.tally.moments == 3 and len(profile.steps) == 1
+    assert profile.tally.moments == 3 and len(profile.looked) == 1 and not profile.steps
     profile.add(Step("ours", TAKE, 1024, 3.0, {}, 1, (9.0, 12.0)), looks)
-    assert profile.tally.moments == 4
+    assert profile.tally.moments == 4 and profile.looks == [3, 1]
+    close = [(at, [Place(PROGRAM)]) for at in (2.4, 2.5, 5.5, 5.6)]
+    profile.add(Step("ours", TAKE, 1024, 3.0, {}, 2, (2.5, 5.5)), close)
+    assert profile.looks == [3, 1, 2]
+
+
+def seconds(way: str, operation: str, *of_runs: float, mib: int = 1024) -> list[Step]:
+    return [Step(way, operation, mib, each, {}, run) for run, each in enumerate(of_runs)]
+
+
+def seen(profile: Profile, *places: Place, times: int) -> None:
+    """So many moments of a run."""
+    for _ in range(times):
+        profile.tally.add(places)
+    profile.looks[-1] += times
+
+
+def profile_of(plain: Sequence[float], looked: Sequence[float], way: str = "ours", operation: str = TAKE) -> Profile:
+    return Profile(way, operation, seconds(way, operation, *plain), seconds(way, operation, *looked), [0] * len(looked))
+
+
+def figures(*profiles: Profile, commands: Sequence[Command] = ()) -> dict[str, Metric]:
+    return {metric.metric: metric for metric in profile_metrics(profiles, commands)}
 
 
 def test_the_steps_of_an_extent_add_up_to_its_time() -> None:
-    profile = Profile("ours", TAKE, [Step("ours", TAKE, 1024, seconds, {}) for seconds in (2.0, 3.0, 2.68)])
-    for _ in range(9):
-        profile.tally.add([Place(XEN, "scrub_one_page"), Place(KERNEL, "take_free_pages")])
-    profile.tally.add([Place(KERNEL, "unheard_of")])
+    """Which is the median of the runs without looks: one that is far off, and what looks cost, is not in it."""
+    profile = profile_of((2.0, 2.56, 9.0), (3.0, 3.84, 9.0))
+    seen(profile, Place(XEN, "scrub_one_page"), Place(KERNEL, "take_free_pages"), times=90)
+    seen(profile, Place(KERNEL, "unheard_of"), times=10)
     small = [Command(operation, seconds, 0.0, {}, 0.0) for operation, seconds in ((TAKE, 0.512), (GIVE, 99.0))]
-    spent, explained = profile_metrics([profile], small)
+    found = figures(profile, commands=small)
+    spent, explained = found["extent.ours.take.ms"], found["extent.ours.take.explained"]
     assert "part of the command, 1.000 ms of it" in spent.note
-    assert spent.metric == "extent.ours.take.ms" and spent.value == pytest.approx(5.0)
-    assert sum(float(part) for part in spent.baseline.values()) == pytest.approx(5.0)
-    assert spent.baseline["xen: scrub"] == pytest.approx(2.25)
-    assert spent.note.endswith("most at scrub_one_page 45.0 %, take_free_pages 45.0 %, unheard_of 10.0 %")
+    assert spent.value == pytest.approx(5.0) and list(spent.runs) == pytest.approx([2.0 / 0.512, 5.0, 9.0 / 0.512])
+    beside = dict(spent.baseline)
+    assert (beside.pop("least"), beside.pop("most")) == (round(2.0 / 0.512, 4), round(9.0 / 0.512, 4))
+    assert sum(float(part) for part in beside.values()) == pytest.approx(5.0)
+    assert beside["xen: scrub"] == pytest.approx(2.25)
+    assert spent.note.endswith("100 looks; most at scrub_one_page 45.0 %, take_free_pages 45.0 %, unheard_of 10.0 %")
     assert explained.value == pytest.approx(90.0) and "unheard_of 10.0 %" in explained.note and "less" not in explained.note
-    profile.tally.add([Place(IDLE)])
-    assert "and this is less; waiting 9.1 %" in profile_metrics([profile])[1].note
+    # Wilson's interval of 90 of 100.
+    assert explained.baseline == {"low_95_pct": 82.56, "high_95_pct": 94.48, "looks": 100}
+    seen(profile, Place(IDLE), times=10)
+    assert "and this is less; waiting 9.1 %" in figures(profile)["extent.ours.take.explained"].note
+
+
+def test_what_looks_cost_is_a_figure() -> None:
+    """Of each run with looks, against the one without beside it; and how many there were in each."""
+    profile = profile_of((2.0, 2.56, 4.0), (3.0, 3.2, 4.0))
+    for run, times in enumerate((20, 40, 60)):
+        profile.looks[run] = times
+        for _ in range(times):
+            profile.tally.add([Place(PROGRAM)])
+    found = figures(profile)
+    cost, looked, looks = (found[f"extent.ours.take.{name}"] for name in ("looking_pct", "looked_ms", "looks"))
+    assert list(cost.runs) == pytest.approx([50.0, 25.0, 0.0]) and cost.value == pytest.approx(25.0)
+    assert looked.value == pytest.approx(6.25) and looks.value == 120 and list(looks.runs) == [20, 40, 60]
+
+
+@pytest.mark.parametrize(
+    ("runs", "looks", "words"),
+    [
+        (3, 1, "not measured: only 1 looks, it takes 50"),
+        (3, 49, "not measured: only 49 looks, it takes 50"),
+        (2, 500, "not measured: only 2 rounds, it takes 3"),
+        (3, 50, ""),
+    ],
+)
+def test_a_few_looks_are_no_profile(runs: int, looks: int, words: str) -> None:
+    """One look would say that 100 % are explained."""
+    profile = profile_of([2.56] * runs, [3.0] * runs)
+    seen(profile, Place(XEN, "scrub_one_page"), times=looks)
+    found = figures(profile)
+    explained, spent = found["extent.ours.take.explained"], found["extent.ours.take.ms"]
+    assert explained.value == (None if words else 100.0) and (not words or explained.note == words)
+    assert ("xen: scrub" in spent.baseline) == (not words)
+    assert (spent.value is None) == (runs < 3)
+
+
+def test_stock_against_ours() -> None:
+    """The ratio of both medians, of the runs without looks."""
+    stock, ours = profile_of((40.0, 50.0, 10.0), (99.0,) * 3, "stock"), profile_of((2.0, 1.0, 4.0), (9.0,) * 3)
+    found = figures(stock, ours)
+    assert found["extent.take.ratio"].value == pytest.approx(20.0) and found["extent.give.ratio"].value is None
+    assert list(found["extent.take.ratio"].runs) == pytest.approx([20.0, 50.0, 2.5])
+    assert figures(stock, profile_of((2.0, 1.0), (9.0,)))["extent.take.ratio"].note == "not measured: only 2 rounds, it takes 3"
 
 
 def test_what_was_not_measured_says_so() -> None:
     found = Record().metrics()
-    assert {metric.value for metric in found} == {None} and all(metric.note for metric in found)
+    assert {metric.value for metric in found if not metric.metric.endswith("looks")} == {None}
+    assert all(metric.note for metric in found)
     assert problems(encode(Result("extent", now(), host_info(), found))) == []
 
 
@@ -254,6 +332,20 @@ def test_who_looks_stops_with_what_it_looks_at() -> None:
 
 def failing() -> Sequence[Place]:
     raise LabError("gone")
+
+
+@pytest.mark.parametrize("error", [KeyError("return"), TypeError("not text"), EOFError()])
+def test_no_look_ends_without_a_word(error: Exception) -> None:
+    """Whatever it was: three looks of thirty would pass for all."""
+    left = [error]
+
+    def look() -> Sequence[Place]:
+        if left:
+            raise left.pop()
+        return [Place(PROGRAM)]
+
+    with pytest.raises(LabError, match=re.escape(f"a look at the CPUs: {error!r}")), Sampler(look, 0.0):
+        pass
 
 
 def test_a_look_that_fails_is_an_error_unless_there_was_one() -> None:
@@ -289,6 +381,7 @@ class Played:
 
     def __init__(self, refuses: str = "") -> None:
         self.refuses, self.log, self.mib = refuses, list[str](), {"stock1": 768, "g": 6656}
+        self.changes: list[str] = []  # whose memory, and by how much
 
     def dom0(self, command: str, timeout: float = 60.0) -> Done:
         self.log.append(command)
@@ -305,6 +398,7 @@ class Played:
 
     def changed(self, name: str, mib: int) -> Done:
         before, self.mib[name] = self.mib[name], mib
+        self.changes.append(f"{name} {mib - before}")
         return Done(0, f"1.0 2.0 {before} {mib} 1.0 2.0\n")
 
 
@@ -312,16 +406,19 @@ def test_all_of_it_with_the_node_absent_before_and_after() -> None:
     played, record = Played(), Record()
     node = Node(ElasticGuest("g", played.dom0, played.dom0), 1, 6144)
     looks = (lambda: [Place(KERNEL, "balloon_process")]), (lambda: [Place(XEN, "scrub_one_page")])
-    measure(ElasticGuest("stock1", played.dom0, played.dom0), node, looks, record, runs=2)
-    assert [(each.way, each.operation, len(each.steps)) for each in record.profiles] == [
-        ("stock", TAKE, 2),
-        ("stock", GIVE, 2),
-        ("ours", TAKE, 2),
-        ("ours", GIVE, 2),
+    measure(ElasticGuest("stock1", played.dom0, played.dom0), node, looks, record, runs=3)
+    assert [(each.way, each.operation, len(each.steps), len(each.looked)) for each in record.profiles] == [
+        (way, operation, 3, 3) for way in ("stock", "ours") for operation in (TAKE, GIVE)
     ]
+    for profile in record.profiles:
+        assert [step.run for step in profile.steps] == [step.run for step in profile.looked] == [0, 1, 2]
     for profile, step in zip(record.profiles, ["guest: stock balloon"] * 2 + ["xen: scrub"] * 2, strict=True):
         assert set(profile.tally.steps) <= {step}, "the other host was looked at"
-    assert [command.operation for command in record.commands] == [TAKE, GIVE] * 2
+    assert [command.operation for command in record.commands] == [TAKE, GIVE] * 3
+    # All of it twice before, the same amounts as are measured: what is touched for the first time is in no figure.
+    whole = [f"stock1 {-STOCK_MIB}", f"stock1 {STOCK_MIB}", f"g {-OURS_MIB}", f"g {OURS_MIB}"]
+    assert played.changes[:8] == whole * 2
+    assert [change for change in played.changes[8:] if not change.endswith(("-64", " 64"))] == whole * 6
     assert played.mib == {"stock1": 768, "g": 6656}
     assert "vnode-attach" in played.log[0] and "vnode-detach" in played.log[-1]
     found = {metric.metric: metric for metric in record.metrics()}
@@ -340,6 +437,64 @@ def test_what_is_refused_ends_it(refuses: str, left: str) -> None:
     with pytest.raises((LabError, RuntimeError)):
         measure(ElasticGuest("stock1", played.dom0, played.dom0), node, (failing, failing), record, runs=1)
     assert f"vnode-{left}" in played.log[-1]
+
+
+class PlayedRack:
+    """A rack whose host starts guests; both say whose they are."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> PlayedRack:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def host(self) -> PlayedRack:
+        return self
+
+    def start_guest(self, config: Path, overrides: dict[str, str]) -> ElasticGuest:
+        guest = ElasticGuest(self.name, Played().dom0, Played().dom0)
+        guest.listed = lambda: {1: {"max_kib": NODE_MIB << 10}}  # type: ignore[method-assign]
+        return guest
+
+
+def test_each_host_is_looked_at_with_its_own_symbols(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Upstream's with those of what it boots; with the other's, each function would have a wrong name."""
+    measured: list[tuple[str, str, tuple[object, object], int]] = []
+
+    def measure(stock: ElasticGuest, node: Node, looks: tuple[object, object], record: Record, runs: int) -> None:
+        measured.append((stock.name, node.guest.name, looks, runs))
+        record.profiles[0].steps += seconds("stock", TAKE, 1.0)
+
+    monkeypatch.setattr(extent_profile, "measure", measure)
+    monkeypatch.setattr(extent_profile, "look_at", lambda host, variant="": (host.name, variant))
+    monkeypatch.setattr(stock_host, "boot", PlayedRack)
+    monkeypatch.setattr(stock_host, "start_guest", lambda host, *words: host.start_guest(*words))
+    monkeypatch.setattr(Rack, "boot", lambda description, meter: PlayedRack(description.name))
+    monkeypatch.setattr(results, "kept", partial(results.kept, directory=tmp_path))
+    assert extent_profile.main(["--runs=7"]) == 0
+    looks = (("large-node@stock", "-stock"), ("large-node", ""))
+    assert measured == [("large-node@stock", "large-node", looks, 7)]
+    assert results.read(tmp_path / "extent.json").find("extent.failures")
+
+
+def test_runs_with_looks_and_without_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each second run the other way round: what comes first has the caches of something else."""
+    played = Played()
+
+    def enter(self: Sampler) -> Sampler:
+        played.changes.append("looks")
+        return self
+
+    monkeypatch.setattr(Sampler, "__enter__", enter)
+    monkeypatch.setattr(Sampler, "__exit__", lambda *_: None)
+    node = Node(ElasticGuest("g", played.dom0, played.dom0), 1, 6144)
+    measure(ElasticGuest("stock1", played.dom0, played.dom0), node, (failing, failing), Record(), runs=3)
+    counted = [change for change in played.changes[8:] if not change.endswith(("-64", " 64"))]
+    firsts = [counted[at] == "looks" for at in (0, 12, 24)]
+    assert firsts == [True, False, True] and counted.count("looks") == 12
 
 
 def test_the_script_of_a_command_runs() -> None:
