@@ -2,22 +2,38 @@
 """`make bench`: all measurements but the demo's, one after the other, and the report.
 
 Each is a module with a main() that writes build/results/NAME.json and returns an exit status. One that fails does not
-keep the others from running. Exit status: 0 if all could be measured.
+keep the others from running.
+
+Usage: python3 -m benchmarks [NAME...]
+Exit status: 0 if all that were named could be measured, of all if none was, 1 if not, 2 usage.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
 import time
+from collections.abc import Sequence
 
 MEASUREMENTS = ("parallel_region", "balloon", "extent_profile", "detach", "scrub", "overhead")
 
 
-def main() -> int:
-    """Run them all; see the module's text."""
+def known(name: str) -> str:
+    """Raises ArgumentTypeError for one that there is not."""
+    if name not in MEASUREMENTS:
+        raise argparse.ArgumentTypeError(f"{name!r}: there are {', '.join(MEASUREMENTS)}")
+    return name
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Run them; see the module's text."""
+    parser = argparse.ArgumentParser(prog="python3 -m benchmarks", description="Measurements, some hours, and the report.")
+    names_help = f"{', '.join(MEASUREMENTS)}; all, if none is named"
+    parser.add_argument("names", nargs="*", type=known, metavar="NAME", help=names_help)
+    names = parser.parse_args(arguments).names or MEASUREMENTS
     failed = []
-    for name in MEASUREMENTS:
+    for name in dict.fromkeys(names):
         began = time.monotonic()
         print(f"--- {name}", flush=True)
         status = importlib.import_module(f"benchmarks.{name}").main()
@@ -31,4 +47,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -45,6 +45,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from benchmarks import slopes, stock_host
+from benchmarks.arguments import whole
 from benchmarks.results import Metric, ended, from_runs
 from benchmarks.slopes import Line
 from lab.command import Done, Run, checked
@@ -538,10 +539,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Boot, measure, write build/results/balloon.json. `arguments`: none without."""
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks.balloon", description="Memory taken and given back, by slope.")
     parser.add_argument("--same-host", action="store_true", help="without a second host that has upstream's Xen and Linux")
-    parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help="of each way and size (%(default)s)")
+    parser.add_argument("--runs", type=whole(1), default=RUNS, metavar="N", help="of each way and size (%(default)s)")
     options = parser.parse_args([] if arguments is None else arguments)
-    if options.runs < 1:
-        parser.error("--runs: want more than 0")
     steps: list[Step] = []
     wrong: list[str] = []
     config = REPO / "configs" / "stock1.cfg"

@@ -30,6 +30,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.arguments import whole
 from benchmarks.results import Metric, write
 from benchmarks.ticks import GOAL, LEAST_TICKS, ticks_of
 from lab import bounce
@@ -241,17 +242,6 @@ def table(seen: Seen, counts: Counts, pages: Sequence[Page]) -> str:
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
-def whole(least: int, most: int) -> object:
-    """A type for argparse: a whole number, least to most."""
-
-    def number(text: str) -> int:
-        if not re.fullmatch(r"\d{1,9}", text) or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"want {least} to {most}, not {text!r}")
-        return int(text)
-
-    return number
-
-
 def hosts_of(text: str) -> str:
     """A type for argparse: a digit for each vCPU. The first is at home, somebody is not, and no host is left out."""
     numbers = {int(digit) for digit in text if digit in "0123"}
@@ -275,14 +265,14 @@ def settings_of(words: Sequence[str]) -> Settings:
     parser.add_argument("--system-map", type=Path, help="its symbols; by default System.map beside it")
     parser.add_argument("--arguments", default="", help="more of the kernel's command line, in one word")
     parser.add_argument("--hosts", type=hosts_of, default="01", help="the host of each vCPU, 0 is home; by default 01")
-    parser.add_argument("--loops", type=whole(0, 100), default=1, help="on each CPU elsewhere; by default 1")  # type: ignore[arg-type]
-    parser.add_argument("--settle", type=whole(1, 600), default=3, help="seconds that do not count; by default 3")  # type: ignore[arg-type]
-    parser.add_argument("--seconds", type=whole(1, 3600), default=10, help="that count; by default 10")  # type: ignore[arg-type]
+    parser.add_argument("--loops", type=whole(0, 100), default=1, help="on each CPU elsewhere; by default 1")
+    parser.add_argument("--settle", type=whole(1, 600), default=3, help="seconds that do not count; by default 3")
+    parser.add_argument("--seconds", type=whole(1, 3600), default=10, help="that count; by default 10")
     most = bounce.MAX_PAGES // 256
-    parser.add_argument("--memory", type=whole(128, most), default=512, help="MiB of the guest; by default 512")  # type: ignore[arg-type]
-    parser.add_argument("--delay", type=whole(0, 100000), default=0, help="us that a page takes; by default none")  # type: ignore[arg-type]
-    parser.add_argument("--lease", type=whole(0, 100000), default=0, help="us that it stays; by default none")  # type: ignore[arg-type]
-    parser.add_argument("--forks", type=whole(0, 100), default=0, help="a second, of a program at home; by default none")  # type: ignore[arg-type]
+    parser.add_argument("--memory", type=whole(128, most), default=512, help="MiB of the guest; by default 512")
+    parser.add_argument("--delay", type=whole(0, 100000), default=0, help="us that a page takes; by default none")
+    parser.add_argument("--lease", type=whole(0, 100000), default=0, help="us that it stays; by default none")
+    parser.add_argument("--forks", type=whole(0, 100), default=0, help="a second, of a program at home; by default none")
     asked = parser.parse_args(words)
     system_map = asked.system_map or asked.kernel.resolve().parent / "System.map"
     for path in (asked.kernel, system_map):

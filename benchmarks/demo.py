@@ -24,6 +24,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import debian_program
+from benchmarks.arguments import existing, whole
 from benchmarks.demo_page import demo_page
 from benchmarks.demo_parts import FAILURES, judged, outcome, published
 from benchmarks.program_output import StreamRun, parse_samples, parse_stream
@@ -301,12 +302,14 @@ def run(options: argparse.Namespace, console: Console) -> str | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's text."""
-    parser = argparse.ArgumentParser(prog="demo", description="A NUMA node comes and goes under an OpenMP program.")
-    parser.add_argument("--mib", type=int, default=64, help="size of stream_check's arrays (%(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="python3 -m benchmarks.demo", description="A NUMA node comes and goes under an OpenMP program."
+    )
+    parser.add_argument("--mib", type=whole(1), default=64, help="size of stream_check's arrays (%(default)s)")
     parser.add_argument("--rack", default="one-host", help="rack to boot (%(default)s)")
     parser.add_argument("--use", metavar="NAME", help="play on a rack that runs already instead")
     parser.add_argument(
-        "--config", type=Path, default=REPO / "configs" / "guest2.cfg", help="guest to start (%(default)s)"
+        "--config", type=existing, default=REPO / "configs" / "guest2.cfg", help="guest to start (%(default)s)"
     )
     options = parser.parse_args(arguments)
     console = Console(soft_wrap=False)

@@ -21,6 +21,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from benchmarks import slopes
+from benchmarks.arguments import whole
 from benchmarks.results import Metric, ended, from_runs
 from benchmarks.slopes import Line
 from lab.command import checked
@@ -172,10 +173,8 @@ def measure(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Boot, measure, write build/results/detach.json. `arguments`: none without."""
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks.detach", description="What a detach costs, by slope.")
-    parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help="of each size (%(default)s)")
+    parser.add_argument("--runs", type=whole(1), default=RUNS, metavar="N", help="of each size (%(default)s)")
     options = parser.parse_args([] if arguments is None else arguments)
-    if options.runs < 1:
-        parser.error("--runs: want more than 0")
     detaches: list[Detach] = []
     wrong: list[str] = []
     try:

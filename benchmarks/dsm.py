@@ -688,7 +688,7 @@ def show(metric: Metric) -> None:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Boot, or use a rack that runs; measure, write build/results/dsm.json."""
-    parser = argparse.ArgumentParser(prog="dsm", description="Memory from another machine, measured.")
+    parser = argparse.ArgumentParser(prog="python3 -m benchmarks.dsm", description="Memory from another machine, measured.")
     parser.add_argument("--use", metavar="RACK", help="a rack that runs already, with two hosts")
     parser.add_argument("--pages", type=int, default=Amount.pages, help="memory at hand, 96 to 4096 (%(default)s)")
     parser.add_argument("--rounds", type=int, default=Amount.rounds, help="of each measurement, 1 to 100 (%(default)s)")

@@ -425,7 +425,9 @@ def run(use: str | None, transport: str, console: Console) -> str | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's text."""
-    parser = argparse.ArgumentParser(prog="demo-dsm", description="A node of another host comes and goes.")
+    parser = argparse.ArgumentParser(
+        prog="python3 -m benchmarks.dsm_demo", description="A node of another host comes and goes."
+    )
     parser.add_argument("--use", metavar="RACK", help="a rack that runs already, with two hosts")
     parser.add_argument("--transport", choices=round_trips.TRANSPORTS, default="tcp", help="(%(default)s)")
     options = parser.parse_args(arguments)

@@ -13,6 +13,7 @@ the way has to be written anew.
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -204,7 +205,11 @@ def show(metrics: Sequence[Metric]) -> None:
             print(f"    {metric.note}")
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
+    """Build, count, write build/results/dsm-instructions.json."""
+    argparse.ArgumentParser(
+        prog="python3 -m benchmarks.dsm_instructions", description=(__doc__ or "").partition("\n")[0]
+    ).parse_args(arguments)
     try:
         metrics = figures(built())
     except (StepFailed, NoWay) as error:
@@ -216,4 +221,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

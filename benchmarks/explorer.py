@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmarks.arguments import seed_of, whole
 from benchmarks.results import Metric, write
 from lab.pipeline import explorer
 from lab.pipeline.mutants import Mutant
@@ -111,14 +112,21 @@ def at_once[T](jobs: int, work: Callable[[T], object], items: Iterable[T]) -> No
 
 
 def main(words: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="make explore")
-    parser.add_argument("--seed", type=lambda text: int(text, 0), default=None)
-    parser.add_argument("--walks", type=int, default=WALKS)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("words", nargs="*")
+    parser = argparse.ArgumentParser(
+        prog="python3 -m benchmarks.explorer",
+        description="The DSM protocol: all states of small worlds, walks through larger ones, mutants.",
+        epilog="""By make: `make explore EXPLORE='--seed 3'`.""",
+    )
+    parser.add_argument("--seed", type=seed_of, help="of the walks; by default another one each time")
+    parser.add_argument("--walks", type=whole(0), metavar="N", help=f"so many, by default {WALKS}")
+    parser.add_argument("--jobs", type=whole(1), metavar="N", default=1, help="at once (%(default)s)")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only worlds and mutants with one in their name, and no walks")
     arguments = parser.parse_args(words)
+    if arguments.words and (arguments.walks, arguments.seed) != (None, None):
+        parser.error("--walks, --seed: there are no walks beside words, which name worlds and mutants")
+    walks_wanted = WALKS if arguments.walks is None else arguments.walks
     seed = random.SystemRandom().randrange(1 << 32) if arguments.seed is None else arguments.seed
-    chance = random.Random(seed)
+    dice = random.Random(seed)
     findings = Findings()
     begun = time.monotonic()
     try:
@@ -135,7 +143,7 @@ def main(words: Sequence[str]) -> int:
             at_once(arguments.jobs, lambda world: explore(program, world, findings), worlds)
             if not arguments.words:
                 print(f"walks from seed {seed}", flush=True)
-                sizes = [(chance.randint(2, 16), chance.randint(1, 4)) for _ in range(arguments.walks)]
+                sizes = [(dice.randint(2, 16), dice.randint(1, 4)) for _ in range(walks_wanted)]
                 walks = [
                     ["--walk", str(hosts), str(pages), str(number), str(STEPS)]
                     for number, (hosts, pages) in zip(itertools.count(seed), sizes, strict=False)

@@ -48,6 +48,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import slopes, stock_host
+from benchmarks.arguments import whole
 from benchmarks.balloon import ELASTIC, GIVE, RACK, SIZES, STOCK, TAKE, Node, Step, told_step, vnode_step
 from benchmarks.intervals import share_interval
 from benchmarks.results import Metric, ended, from_runs
@@ -579,10 +580,8 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(
         prog="python3 -m benchmarks.extent_profile", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help="of each, with looks and without (%(default)s)")
+    parser.add_argument("--runs", type=whole(1), default=RUNS, metavar="N", help="with looks, and without (%(default)s)")
     runs = parser.parse_args(arguments).runs
-    if runs < 1:
-        parser.error("--runs: want more than 0")
     record = Record()
     wrong: list[str] = []
     try:

@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from benchmarks.arguments import existing
 from benchmarks.overhead_figures import (
     ADD,
     FINAL,
@@ -437,14 +438,17 @@ def session(options: argparse.Namespace, classes: Mapping[str, str], journal: Jo
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's text."""
-    parser = argparse.ArgumentParser(prog="overhead", description="What a program notices of nodes that come and go.")
+    parser = argparse.ArgumentParser(
+        prog="python3 -m benchmarks.overhead", description="What a program notices of nodes that come and go."
+    )
     parser.add_argument("--runs", type=int, default=RUNS, help="rounds (%(default)s)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of a run, about (%(default)s)")
     parser.add_argument("--programs", help=f"only these of {','.join(CLASSES)}")
     parser.add_argument("--classes", help="other classes than usual: NAME=C,...")
     parser.add_argument("--rack", default="four-nodes", help="rack to boot (%(default)s)")
     parser.add_argument("--use", metavar="NAME", help="measure on a rack that runs already instead")
-    parser.add_argument("--config", type=Path, default=REPO / "configs" / "guest4x1.cfg", help="guest to start (%(default)s)")
+    config = REPO / "configs" / "guest4x1.cfg"
+    parser.add_argument("--config", type=existing, default=config, help="guest to start (%(default)s)")
     parser.add_argument("--journal", type=Path, default=RESULTS / "overhead.jsonl", help="what has been run (%(default)s)")
     parser.add_argument("--continue", dest="resume", action="store_true", help="continue it, with what it has")
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no round of a program after so many")

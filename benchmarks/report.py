@@ -2,7 +2,7 @@
 """`make report`: all of build/results/*.json as one HTML page, build/results/report.html.
 
 Usage: python3 -m benchmarks.report [--results=DIR] [--out=FILE]
-Exit status: 0; 1 if a result file is not valid (the page names it); 2 if there is no result.
+Exit status: 0; 1 if a result file is not valid (the page names it); 2 if there is no result, or the page cannot be written.
 """
 
 from __future__ import annotations
@@ -239,10 +239,12 @@ def report_page(results: Sequence[Result], invalid: Sequence[str], when: str, de
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the report; see the module's text for the exit status."""
-    parser = argparse.ArgumentParser(prog="report", description="All results as one HTML page.")
+    parser = argparse.ArgumentParser(prog="python3 -m benchmarks.report", description="All results as one HTML page.")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the *.json are (%(default)s)")
     parser.add_argument("--out", type=Path, help="the page to write (RESULTS/report.html)")
     options = parser.parse_args(arguments)
+    if options.out and not options.out.parent.is_dir():
+        parser.error(f"--out={options.out}: no such folder")
     out = options.out or options.results / "report.html"
     results, invalid = read_all(options.results)
     for line in invalid:
@@ -250,7 +252,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not results and not invalid:
         print(f"report: no result in {options.results}: run `make demo` or `make test` first", file=sys.stderr)
         return 2
-    out.write_text(report_page(results, invalid, now(), (out.parent / "demo.html").exists()), encoding="utf-8")
+    page = report_page(results, invalid, now(), (out.parent / "demo.html").exists())
+    try:
+        out.write_text(page, encoding="utf-8")
+    except OSError as error:
+        print(f"report: {out}: {error.strerror}", file=sys.stderr)
+        return 2
     print(f"report: {out} from {len(results)} result files")
     return 1 if invalid else 0
 

@@ -25,6 +25,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from benchmarks import slopes
+from benchmarks.arguments import whole
 from benchmarks.balloon import ELASTIC, GIVE, RACK, TAKE, Node, vnode_step
 from benchmarks.results import Metric, ended
 from benchmarks.slopes import Line
@@ -169,10 +170,8 @@ def measure(node: Node, scrubs: list[Scrub], runs: int = RUNS, sizes: Sequence[i
 def main(arguments: Sequence[str] | None = None) -> int:
     """Boot, measure, write build/results/scrub.json. `arguments`: none without."""
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks.scrub", description="What scrubbing costs.")
-    parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help="of each way and size (%(default)s)")
+    parser.add_argument("--runs", type=whole(1), default=RUNS, metavar="N", help="of each way and size (%(default)s)")
     options = parser.parse_args([] if arguments is None else arguments)
-    if options.runs < 1:
-        parser.error("--runs: want more than 0")
     scrubs: list[Scrub] = []
     wrong: list[str] = []
     try:

@@ -423,7 +423,7 @@ def programs_of(text: str) -> tuple[str, ...]:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Boot, or use a rack that runs; measure, write build/results/span.json."""
-    parser = argparse.ArgumentParser(prog="span", description="One Linux on two hosts, measured.")
+    parser = argparse.ArgumentParser(prog="python3 -m benchmarks.span", description="One Linux on two hosts, measured.")
     parser.add_argument("--use", metavar="RACK", help="a rack that runs already, with two hosts")
     parser.add_argument("--cpus", type=int, choices=(1, 2), default=1, help="of the guest, at each host (%(default)s)")
     parser.add_argument("--rounds", type=int, default=2, help="ways there and back, 1 to 20 (%(default)s)")

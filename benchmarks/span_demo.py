@@ -23,6 +23,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.arguments import whole
 from benchmarks.demo_parts import FAILURES, judged, looking, outcome, published
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
@@ -279,9 +280,11 @@ def run(options: argparse.Namespace, console: Console) -> str | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's text."""
-    parser = argparse.ArgumentParser(prog="demo-span", description="One Linux on two hosts, and back on one.")
+    parser = argparse.ArgumentParser(
+        prog="python3 -m benchmarks.span_demo", description="One Linux on two hosts, and back on one."
+    )
     parser.add_argument("--cpus", type=int, choices=(1, 2), default=1, help="of the guest, at each host (%(default)s)")
-    parser.add_argument("--mib", type=int, default=MIB, help="size of stream_check's arrays (%(default)s)")
+    parser.add_argument("--mib", type=whole(1), default=MIB, help="size of stream_check's arrays (%(default)s)")
     parser.add_argument("--rack", default="two-hosts", help="rack to boot (%(default)s)")
     parser.add_argument("--use", metavar="NAME", help="play on a rack that runs already instead")
     options = parser.parse_args(arguments)

@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.arguments import existing, seed_of, whole
 from benchmarks.results import RESULTS, Metric, kept
 from benchmarks.soak.logs import Logs
 from benchmarks.soak.model import SHAPES, Shape
@@ -209,32 +210,25 @@ def run(options: argparse.Namespace, seed: int, say: Callable[[str], object], re
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """See the module's text."""
-    parser = argparse.ArgumentParser(prog="soak", description="A guest's nodes come and go at random.")
-    parser.add_argument("--seed", type=number, help="of the plan; by default another one each time")
-    parser.add_argument("--ops", type=int, default=OPS, help="operations of the plan (%(default)s)")
+    parser = argparse.ArgumentParser(prog="python3 -m benchmarks.soak", description="A guest's nodes come and go at random.")
+    parser.add_argument("--seed", type=seed_of, help="of the plan; by default another one each time")
+    parser.add_argument("--ops", type=whole(1), default=OPS, help="operations of the plan (%(default)s)")
     parser.add_argument("--from", dest="first", type=int, metavar="N", help="begin with this operation")
     parser.add_argument("--to", dest="last", type=int, metavar="N", help="end with this one")
     parser.add_argument("--guest", choices=sorted(SHAPES), default="guest2", help="(%(default)s)")
     parser.add_argument(
-        "--home", type=int, metavar="MIB", help="memory of the guest's home, where its kernel needs more"
+        "--home", type=whole(1), metavar="MIB", help="memory of the guest's home, where its kernel needs more"
     )
-    parser.add_argument("--kernel", type=Path, help="a kernel for the guest alone")
+    parser.add_argument("--kernel", type=existing, help="a kernel for the guest alone")
     parser.add_argument(
         "--keep-going", action="store_true", help="after a violation, with a new guest in the same state"
     )
     parser.add_argument("--plan", action="store_true", help="only print what would be done")
     parser.add_argument("--use", metavar="NAME", help="play on a rack that runs already instead")
     options = parser.parse_args(arguments)
-    if options.ops < 1:
-        parser.error("--ops: want at least 1")
     if options.seed is None and (options.first, options.last) != (None, None):
         parser.error("--from, --to: want the --seed of the plan that they are a part of")
     return options
-
-
-def number(text: str) -> int:
-    """Decimal, or hexadecimal with 0x. Raises ValueError."""
-    return int(text, 0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
