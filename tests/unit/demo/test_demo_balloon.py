@@ -22,6 +22,7 @@ from benchmarks.balloon import (
     SIZES,
     TAKE,
     UPSTREAM,
+    Change,
     Node,
     Sizes,
     Step,
@@ -30,6 +31,7 @@ from benchmarks.balloon import (
     metrics,
     parse_change,
     stock_script,
+    stock_step,
     told_script,
     vnode_script,
 )
@@ -38,6 +40,7 @@ from lab.command import Done
 from lab.description import RackDescription
 from lab.elastic_guest import ElasticGuest
 from lab.errors import CommandFailedError, LabError
+from lab.pipeline.paths import REPO
 from lab.rack import Rack
 
 
@@ -194,6 +197,7 @@ def test_counts_are_for_each_2_mib() -> None:
         assert found[f"balloon.take.{count}_per_2mib"].value == 1.0
     assert found["balloon.take.p2m_writes_per_2mib"].baseline == {"stock_4k": 512.0, "order9": 512.0}
     assert found["balloon.give.flushes_per_2mib"].value == 0.0
+    assert found["balloon.give.flushes_per_2mib"].baseline["stock_4k"] == 0.0, "of the same operation"
 
 
 @pytest.mark.parametrize("way", ["ours", "stock_4k"])
@@ -202,6 +206,29 @@ def test_what_was_not_measured_is_in_the_file_without_a_value(way: str) -> None:
     assert {m.metric: m.value for m in found}["balloon.take.ratio"] is None
     for measured in (found, metrics(STEPS), metrics([])):
         assert problems(encode(Result("balloon", now(), host_info(), measured))) == []
+
+
+def test_the_hypervisor_has_what_is_counted_and_set() -> None:
+    """By the names that the sources have."""
+    sources = REPO / "xen" / "overlay" / "xen"
+    there = (sources / "include/xen/perfc_mem_range.h").read_text(encoding="utf-8")
+    for name in (*COUNTERS.values(), *DIRTIED.values(), balloon.SUPERPAGES, balloon.REMOVED):
+        assert f'"{name}")' in there, name
+
+
+def test_the_memory_in_question_is_on_the_large_node_of_both_hosts() -> None:
+    """Stock's follows its vCPUs, which are on that node's CPUs; of ours the elastic node says it."""
+    (host,) = RackDescription.load(balloon.RACK).hosts
+    large = max(range(len(host.nodes)), key=lambda number: host.nodes[number].memory_mib)
+    first = sum(node.cpus for node in host.nodes[:large])
+    assert balloon.STOCK["cpus"] == f'"{first}-{first + host.nodes[large].cpus - 1}"'
+    vnodes = re.findall(r"\[[^\[\]]+\]", ELASTIC["vnuma"])
+    assert [f'"pnode={large}"' in vnode for vnode in vnodes] == ['"elastic=1"' in vnode for vnode in vnodes] == [False, True]
+
+
+def test_when_a_command_was_by_the_clock_of_who_asked() -> None:
+    """The way to the script is as long as the way back: 0.75 s each of 5, of which the script was there for 3.5."""
+    assert Change(10, 12, 0, 0, 9.5, 13).placed(100, 105) == (101.25, 103.25)
 
 
 def test_the_largest_of_ours_is_in_the_node_and_4_gib() -> None:
@@ -288,6 +315,7 @@ esac
     watch.write_text(
         f"""#!/bin/sh
 echo "$1" >>{tmp_path}/log
+sleep {SLOW}
 echo first
 cat {tmp_path}/go >/dev/null
 i=0
@@ -316,6 +344,8 @@ def test_where_the_balloon_tells_nothing_is_asked_in_between(tmp_path: Path, dir
     )
     change = parse_change(done.stdout)
     assert change.mib == direction * 64 and SLOW <= change.seconds < 20
+    # The watch has to be there before the command, and is not in its time.
+    assert change.began - change.start >= SLOW
     assert (tmp_path / "target").read_text(encoding="utf-8").strip() == target
     log = (tmp_path / "log").read_text(encoding="utf-8").split()
     assert log == ["list", "/local/domain/7/data/balloon-rests", "list", *["rests", "list"] * 3]
@@ -338,13 +368,15 @@ def test_a_balloon_that_never_gets_there_is_given_up(tmp_path: Path, times: int,
 def test_the_script_of_vnode_set(tmp_path: Path, says: str, status: int) -> None:
     """It asks the hypervisor before and after, outside of the time; the command's words and status are passed on."""
     env = _commands(tmp_path, 448)
+    xl = tmp_path / "xl"
+    xl.write_text(xl.read_text(encoding="utf-8").replace("list) ", f"list) sleep {SLOW};"), encoding="utf-8")
     command = f"sh -c 'sleep {SLOW}; echo words; : >{tmp_path}/target; : >{tmp_path}/seen; {says}'"
     done = subprocess.run(["sh", "-c", vnode_script("g", command)], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == status and done.stderr == "words\n"
     if status == 0:
         change = parse_change(done.stdout)
         assert change.mib == -64 and SLOW <= change.seconds < 10
-        assert change.start < change.began < change.ended < change.last
+        assert change.began - change.start >= SLOW and change.last - change.ended >= SLOW
     else:
         assert done.stdout == ""
 
@@ -412,7 +444,7 @@ def test_the_whole_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     """Stock and ours alternate, each size of each, the second time in the opposite order; then order9 without the superpage
     path, which is on again at the end. Before all of it ours is taken and given once."""
     dom0, steps = PlayedDom0(), list[Step]()
-    compared(dom0, steps)
+    compared(dom0, steps, runs=3)
     assert [(step.way, step.mib, step.run, step.counts["p2m_writes"]) for step in steps if step.operation == TAKE] == [
         *[
             found
@@ -424,8 +456,14 @@ def test_the_whole_comparison(capsys: pytest.CaptureFixture[str]) -> None:
             for little, much in ((32, 256), (16, 128))
             for found in (("ours", much, 1, much // 2), ("stock_4k", little, 1, little * 256))
         ],
+        *[
+            found
+            for little, much in ((16, 128), (32, 256))
+            for found in (("stock_4k", little, 2, little * 256), ("ours", much, 2, much // 2))
+        ],
         *[("order9", mib, 0, mib * 256) for mib in (64, 128)],
     ]
+    assert {step.seconds for step in steps if step.way == "stock_4k"} == {6.0}, "of the command, not of the script"
     assert [step.operation for step in steps] == [TAKE, GIVE] * (len(steps) // 2)
     assert dom0.superpages and dom0.node_mib == 512
     typed = [match[1] for command in dom0.typed if (match := re.search(r"xl vnode-set g 1 (\d+)M", command))]
@@ -561,10 +599,11 @@ def test_the_command_measures_what_it_can(
         (PlayedDom0("range=no"), "exit status 3\nrefused"),
         (PlayedDom0("mem-set s"), "exit status 3\nrefused"),
         (PlayedDom0(off_mib=2), "Xen counts -254 MiB, not -256"),
+        (PlayedDom0(off_mib=1), "Xen counts -255 MiB, not -256"),
         (PlayedDom0("domheap=no"), "exit status 3\nrefused"),
         (PlayedDom0("vnode-set g 1 384M", scrubs_then=False), "exit status 3: refused"),
     ],
-    ids=["vnode-set", "parameter", "mem-set", "count", "scrubbing", "vnode-set, unscrubbed"],
+    ids=["vnode-set", "parameter", "mem-set", "count", "count of one less", "scrubbing", "vnode-set, unscrubbed"],
 )
 def test_what_goes_wrong_leaves_the_hypervisor_as_it_was(dom0: PlayedDom0, message: str) -> None:
     steps = list[Step]()
@@ -572,6 +611,13 @@ def test_what_goes_wrong_leaves_the_hypervisor_as_it_was(dom0: PlayedDom0, messa
     with pytest.raises((RuntimeError, CommandFailedError), match=message):
         compared(dom0, steps, runs=1, upstream=ElasticGuest("u", upstream, upstream))
     assert dom0.superpages and dom0.scrubs and dom0.typed[-1] == "xl vnode-detach g 1"
+
+
+def test_stocks_amount_is_what_the_hypervisor_counted() -> None:
+    """Whatever was asked for, up or down."""
+    dom0 = PlayedDom0(off_mib=-2)
+    stock, _ = guests(dom0)
+    assert [stock_step(stock, operation, 16).mib for operation in (TAKE, GIVE)] == [18, 14]
 
 
 def test_a_node_that_does_not_come_is_not_measured() -> None:

@@ -134,6 +134,8 @@ def test_symbols_without_functions_are_an_error() -> None:
         *((XEN, name, "xen: for dom0") for name in ("toggle_guest_mode", "do_iret", "create_bounce_frame", "pv_hypercall")),
         *((XEN, name, "xen: for dom0") for name in ("guest_walk_tables_4_levels", "map_domain_gfn", "map_guest_l1e")),
         *((of, "__x86_return_thunk", "thunks") for of in (XEN, KERNEL)),
+        *((XEN, name, "thunks") for name in ("__x86_indirect_thunk_rax", "srso_return_thunk", "retbleed_return_thunk")),
+        *((KERNEL, name, "thunks") for name in ("srso_alias_safe_ret", "retbleed_untrain_ret", "__x86_call_thunk")),
         (KERNEL, "take_free_pages", "guest: extents"),
         (KERNEL, "elastic_balloon_take", "guest: extents"),
         (KERNEL, "__free_one_page", "guest: allocator"),
@@ -177,7 +179,7 @@ def test_a_function_has_a_step(of: str, function: str, step: str) -> None:
 
 def test_amounts_are_large() -> None:
     """And both guests fit on their node, stock with as much left as is taken."""
-    assert (STOCK_MIB, OURS_MIB) == (768, 4096)
+    assert (STOCK_MIB, OURS_MIB, extent_profile.COMMAND_MIB) == (768, 4096, 64)
     large = RackDescription.load("large-node").hosts[0].nodes[1].memory_mib
     memory = int(extent_profile.STOCK_GUEST["memory"])
     assert memory >= 2 * STOCK_MIB and memory + NODE_MIB <= large - 256
@@ -328,6 +330,23 @@ def test_who_looks_stops_with_what_it_looks_at() -> None:
     assert seen >= 3 and all(places == [Place(PROGRAM)] for _, places in sampler.looks)
     times = [before, *(at for at, _ in sampler.looks), time.monotonic()]
     assert times == sorted(times) and len(sampler.looks) == seen
+
+
+def test_between_two_looks_is_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ten milliseconds by which looks are counted."""
+    waits: list[float] = []
+    sampler = Sampler(lambda: [Place(PROGRAM)])
+    wait = sampler._ends.wait
+
+    def waiting(seconds: float) -> bool:
+        waits.append(seconds)
+        return wait(seconds)
+
+    monkeypatch.setattr(sampler._ends, "wait", waiting)
+    with sampler:
+        while len(waits) < 3:
+            time.sleep(0.001)
+    assert set(waits) == {0.01}
 
 
 def failing() -> Sequence[Place]:

@@ -226,6 +226,8 @@ def test_each_goal_is_at_a_glance() -> None:
     """And one that is missed says so, of each way to be better."""
     names = [name for name, _ in HEADLINES]
     assert {figure.metric for figure in figures.FIGURES if figure.floor is not None} <= set(names)
+    # What neither side clears is quoted beside what both clear.
+    assert "balloon.take.unscrubbed.ratio" in names
     assert len(names) == len(set(names))
     for name in ("fault", "rdma.fault", "polling.fault"):
         assert [figure.floor for figure in figures.floor(f"dsm.{name}.ratio_to_rtt")] == [2.0 if "polling" in name else 2.5]
