@@ -2,8 +2,8 @@
 """``make explore``: all worlds of dsm/explorer, walks through larger ones, and all mutants of dsm/core.
 
 Result: build/results/explorer.json. ``python3 -m benchmarks.explorer WORD...`` takes only the worlds and mutants with one of
-the words in their names, and writes no result. ``--seed N`` begins the walks with another seed, ``--walks N`` makes more,
-``--jobs N`` runs so many at once (1.5 GiB of memory each, most need a tenth of it).
+the words in their names, makes no walks, and writes no result. ``--seed N`` begins the walks with another seed, ``--walks N``
+makes more, ``--jobs N`` runs so many at once (1.5 GiB of memory each, most need a tenth of it).
 Any violation, a world that is too large, and a mutant that nobody notices are failures; so are words that name nothing. An
 explorer that crashes ends it at once, without a result.
 """
