@@ -389,8 +389,9 @@ def one_profile(profile: Profile, commands: Sequence[Command]) -> list[Metric]:
     name = f"extent.{profile.way}.{profile.operation}"
     tally, plain, looked = profile.tally, extent_ms(profile.steps), extent_ms(profile.looked)
     mib = ", ".join(map(str, sorted({step.mib for step in profile.steps})))
-    alone = [1000 * each.all / (profile.steps[0].mib / 2) for each in commands if each.operation == profile.operation]
-    small = f", {statistics.median(alone):.3f} ms of it" if alone and profile.way == "ours" else ""
+    alone = [each.all for each in commands if each.operation == profile.operation] if profile.steps else []
+    of_one = 1000 * statistics.median(alone) / (profile.steps[0].mib / 2) if alone else 0.0
+    small = f", {of_one:.3f} ms of it" if alone and profile.way == "ours" else ""
     ms = of_runs(f"{name}.ms", [*plain.values()], "ms", "lower", f"median; 2 MiB of {mib}, with a part of the command{small}")
     few = slopes.too_few(looked)
     if not few and tally.moments < LEAST_LOOKS:

@@ -316,6 +316,7 @@ def test_stock_against_ours() -> None:
 
 def test_what_was_not_measured_says_so() -> None:
     found = Record().metrics()
+    assert len(profile_metrics(Record().profiles, [Command(TAKE, 1.0, 0.0, {}, 0.0)])) == 22
     assert {metric.value for metric in found if not metric.metric.endswith("looks")} == {None}
     assert all(metric.note for metric in found)
     assert problems(encode(Result("extent", now(), host_info(), found))) == []
