@@ -24,6 +24,17 @@ void say(const char *format, ...) { }
 void fail(const char *format, ...) { exit(1); }
 int cpu_to_node(unsigned int cpu) { return 1; }
 
+int elastic_node_error_too(struct elastic_node *unused, int err, const char *format,
+			   ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(error, sizeof(error), format, args);
+	va_end(args);
+	return err;
+}
+
 int elastic_node_error(struct elastic_node *unused, int err, const char *format,
 		       ...)
 {

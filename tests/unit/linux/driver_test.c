@@ -54,6 +54,12 @@ static void check_books(void)
 	      "the allocator's mask");
 	CHECK(machine.hotplug_locked == 0, "a lock is held");
 	CHECK(machine.expedited == 0, "grace periods are expedited %d times", machine.expedited);
+	CHECK(node.state != ELASTIC_GROWING && node.state != ELASTIC_DRAINING, "%s", elastic_state_name(node.state));
+	CHECK(node.state == ELASTIC_RESIDUAL || !node.reason[0], "a reason for no residue: '%s'", node.reason);
+	if (node.state != ELASTIC_ONLINE)
+		return;
+	CHECK(!bitmap_empty(node.present, node.range.nr_blocks), "online without a block");
+	CHECK(machine.cpus_up || strstr(node.error, "vCPU 2 stays down"), "its CPUs are down: '%s'", node.error);
 }
 
 static void check_online(u32 extents)
@@ -335,8 +341,8 @@ static void growth_called_off(const void *argument)
 		machine.cancel_at = at;
 		rc = ask(4 * BLOCK_EXTENTS);
 		check_books();
-		if (!*new_target && rc) {
-			CHECK(rc == -ECANCELED, "step %d: %d", at, rc);
+		if (!node.target) {
+			CHECK(!rc && !*new_target, "step %d: %d", at, rc);
 			check_gone();
 		} else if (!rc && node.target == *new_target) {
 			check_online(*new_target);
@@ -1040,6 +1046,13 @@ static void errors(const void *argument)
 	CHECK(!strcmp(node.error, "-5 ??"), "'%s'", node.error);
 	elastic_node_error(&node, -EBUSY, "later");
 	CHECK(!strcmp(node.error, "-5 ??"), "'%s'", node.error);
+	elastic_node_error_too(&node, -ENOMEM, "as well");
+	CHECK(!strcmp(node.error, "-5 ??; -12 as well"), "'%s'", node.error);
+	/* However long the first one is, and both are one text. */
+	memset(node.error, 'x', sizeof(node.error) - 1);
+	elastic_node_error_too(&node, -ENOMEM, "as well");
+	CHECK(!strcmp(node.error + sizeof(node.error) - 15, "x; -12 as well") && strlen(node.error) == 200,
+	      "'%s'", node.error);
 	CHECK(!ask(0), "%s", machine.log);
 	CHECK(!node.error[0], "'%s'", node.error);
 	node.target = 5;
@@ -1187,9 +1200,9 @@ static void smaller_and_short_of_room(const void *argument)
 	attach_all(2);
 	CHECK(!elastic_short_of_room(&node), "nothing is to leave");
 	machine.home_free = 1;
-	node.target = BLOCK_EXTENTS;
+	node.goal = BLOCK_EXTENTS;
 	CHECK(elastic_short_of_room(&node), "a block has room on a page");
-	node.target = 0;
+	node.goal = 0;
 	CHECK(!elastic_short_of_room(&node), "it is not drained yet");
 }
 
@@ -1232,7 +1245,7 @@ static void known_growth_is_called_off(const void *argument)
 		machine.told_of_drain = false;
 		machine.cancel_at = at;
 		machine.new_target = 0;
-		CHECK(ask(4 * BLOCK_EXTENTS) == -ECANCELED, "%s", machine.log);
+		CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
 		CHECK(machine.told_of_drain, "programs were not told");
 		check_gone();
 	}
@@ -1272,6 +1285,509 @@ static void no_more_than_what_xen_keeps(const void *argument)
 	CHECK(node.state == ELASTIC_RESIDUAL && !machine.cpus_up, "%s", elastic_state_name(node.state));
 	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
 	check_online(BLOCK_EXTENTS);
+}
+
+/* ---- What an operation leaves when it can go neither on nor back ---- */
+
+/* So many extents, in blocks whose struct pages are some of them, as those of large guests. */
+static void boot_with_extents(u32 extents, u32 memmap)
+{
+	boot(DIV_ROUND_UP(extents, BLOCK_EXTENTS));
+	CHECK(!elastic_range_init(&node.range, START, extents * ELASTIC_EXTENT_BYTES, BLOCK_BYTES,
+				  memmap * ELASTIC_EXTENT_BYTES), "range");
+}
+
+static void boot_with_memmap(unsigned int blocks, u32 memmap)
+{
+	boot_with_extents(blocks * BLOCK_EXTENTS, memmap);
+}
+
+static void check_residue(u32 extents)
+{
+	check_books();
+	CHECK(node.state == ELASTIC_RESIDUAL, "%s", elastic_state_name(node.state));
+	CHECK(elastic_populated(&node) == extents, "%u extents", elastic_populated(&node));
+	CHECK(!machine.cpus_up && node.draining && node.reason[0], "it is in use");
+}
+
+static void error_is(const char *error)
+{
+	CHECK(!strcmp(node.error, error), "'%s'", node.error);
+}
+
+/* A residue of as many extents, which are stuck, in block 1. */
+static void leave_in_block_1(unsigned int extents)
+{
+	attach_all(4);
+	machine.stuck[1] = true;
+	memset(&machine.busy[BLOCK_EXTENTS + 1], true, extents - 1);
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	check_residue(extents);
+}
+
+static void nothing_is_stuck(void)
+{
+	memset(machine.stuck, false, sizeof(machine.stuck));
+	memset(machine.busy, false, sizeof(machine.busy));
+}
+
+struct kept {
+	u32 memmap;		/* extents of a block's struct pages */
+	u32 kept;		/* extents that Xen keeps of the last block */
+	u32 target;
+};
+
+/* The last block goes, and Xen keeps some; then no more is wanted than that, or less. */
+static void shrink_to_what_xen_keeps(const void *argument)
+{
+	const struct kept *c = argument;
+
+	boot_with_memmap(3, c->memmap);
+	CHECK(!ask(3 * BLOCK_EXTENTS), "%s", machine.log);
+	memset(&machine.refuses[2 * BLOCK_EXTENTS + c->memmap], true, c->kept);
+	CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
+	check_online(2 * BLOCK_EXTENTS);
+	machine.told_of_drain = false;
+	CHECK(ask(c->target) == -EBUSY, "%s", machine.log);
+	check_residue(c->kept);
+	CHECK(strstr(node.error, "Xen does not take back") && machine.told_of_drain, "'%s'", node.error);
+	memset(machine.refuses, false, sizeof(machine.refuses));
+	CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
+	check_online(2 * BLOCK_EXTENTS);
+}
+
+/* The same of a growth that is to be so small by then. */
+static void growth_to_what_xen_keeps(const void *argument)
+{
+	const u32 *target = argument;
+	int at, met = 0;
+
+	boot(4);
+	for (at = 1; at < 7; at++) {
+		memset(machine.refuses, false, sizeof(machine.refuses));
+		CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
+		machine.refuses[70] = machine.refuses[71] = true;
+		machine.cancel_at = at;
+		machine.new_target = *target;
+		if (ask(4 * BLOCK_EXTENTS) == -EBUSY) {
+			met++;
+			check_residue(2);
+			error_is("-16 Xen does not take back 4096 KiB, and more was not asked for");
+		}
+		machine.cancel_at = 0;
+		memset(machine.refuses, false, sizeof(machine.refuses));
+		CHECK(!ask(0), "%s", machine.log);
+		check_gone();
+	}
+	CHECK(met > 2, "%d of its steps", met);
+}
+
+/* What there was before is as much as Xen keeps of what came: the undo must not stop there. */
+static void undone_to_what_xen_keeps(const void *argument)
+{
+	boot(4);
+	CHECK(!ask(2), "%s", machine.log);
+	machine.refuses[70] = machine.refuses[71] = true;
+	machine.fails[PART_ADD] = 2;
+	CHECK(ask(4 * BLOCK_EXTENTS) == -ENOMEM, "%s", machine.log);
+	check_residue(2);
+	error_is("-12 block 2 at 0x110000000 cannot be added; "
+		 "-16 Xen does not take back 4096 KiB, and more was not asked for");
+	CHECK(machine.told_of_drain, "programs were not told");
+}
+
+/* A guest whose programs have filled what has come: it stays, and it is said why. */
+static void undone_without_room(const void *argument)
+{
+	boot(4);
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	machine.fails[PART_ADD] = 3;
+	machine.home_free = 1;
+	CHECK(ask(4 * BLOCK_EXTENTS) == -ENOMEM, "%s", machine.log);
+	check_online(3 * BLOCK_EXTENTS);
+	error_is("-12 block 3 at 0x118000000 cannot be added; -12 need 262144 KiB, free elsewhere 4 KiB");
+	CHECK(node.nr_failed == 1, "%llu have failed", (unsigned long long)node.nr_failed);
+	machine.home_free = 0;
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	check_online(BLOCK_EXTENTS);
+}
+
+/* The same of what is stuck in it. */
+static void undone_and_stuck(const void *argument)
+{
+	boot(4);
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	machine.fails[PART_ADD] = 3;
+	memset(machine.busy, true, 2 * BLOCK_EXTENTS);
+	CHECK(ask(4 * BLOCK_EXTENTS) == -ENOMEM, "%s", machine.log);
+	check_online(2 * BLOCK_EXTENTS);
+	error_is("-12 block 3 at 0x118000000 cannot be added; "
+		 "-16 131072 KiB of 262144 KiB could not be taken: pages of the test");
+}
+
+/* The guest needs the memory while it is taken back. */
+static void undo_called_off(const void *argument)
+{
+	static const char why[] = "-12 block 3 at 0x118000000 cannot be added; "
+				  "-12 called off: the guest ran out of memory";
+	int steps, at, met = 0;
+
+	boot(4);
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	machine.fails[PART_ADD] = 3;
+	CHECK(ask(4 * BLOCK_EXTENTS) == -ENOMEM, "%s", machine.log);
+	check_online(BLOCK_EXTENTS);
+	steps = machine.steps;
+	machine.oom_then = true;
+	machine.cache_elsewhere = 1UL << 30;
+	for (at = 1; at <= steps; at++) {
+		machine.cancel_at = 0;
+		CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+		machine.cancel_at = at;
+		machine.fails[PART_ADD] = 3;
+		CHECK(ask(4 * BLOCK_EXTENTS) == -ENOMEM, "%s", machine.log);
+		check_online(elastic_populated(&node));
+		CHECK(elastic_populated(&node) == BLOCK_EXTENTS || !strcmp(node.error, why), "step %d: '%s'", at, node.error);
+		met += elastic_populated(&node) > BLOCK_EXTENTS;
+	}
+	CHECK(met > 3, "%d of %d steps", met, steps);
+}
+
+/* An attach that is to be smaller takes memory back: it ends where the guest needs the rest. */
+static void take_back_called_off(const void *argument)
+{
+	const enum reason *reason = argument;
+	int at, rc, met = 0;
+
+	boot(4);
+	for (at = 1; at < 40; at++) {
+		machine.extent_ms = machine.cancel_at = 0;
+		if (machine.memory)
+			CHECK(!ask(0), "%s", machine.log);
+		machine.extent_ms = 1;
+		machine.target_at = machine.clock + 100;
+		machine.new_target = BLOCK_EXTENTS / 2;
+		machine.oom_then = *reason == OOM;
+		machine.grows_then = *reason == GUEST_GROWS;
+		machine.cache_elsewhere = *reason == OOM ? 1UL << 30 : 0;
+		machine.left_free = *reason == OOM ? 1000 : 0;
+		machine.cancel_at = at;
+		rc = ask(4 * BLOCK_EXTENTS);
+		check_online(elastic_populated(&node));
+		if (!rc)
+			continue;
+		CHECK(rc == -ENOMEM && elastic_populated(&node) > BLOCK_EXTENTS / 2, "step %d: %d", at, rc);
+		met += !strcmp(node.error, "-12 called off: the guest ran out of memory");
+	}
+	CHECK(met > 1, "%d of its steps", met);
+}
+
+/* Nothing is taken from a guest by what only grows: it is not to blame. */
+static void growth_is_not_to_blame(const void *argument)
+{
+	int steps, at;
+
+	boot(4);
+	steps = count_steps(4 * BLOCK_EXTENTS);
+	machine.oom_then = true;
+	for (at = 1; at <= steps; at++) {
+		machine.cancel_at = 0;
+		CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+		machine.cancel_at = at;
+		CHECK(!ask(4 * BLOCK_EXTENTS), "step %d: %s", at, machine.log);
+		check_online(4 * BLOCK_EXTENTS);
+	}
+}
+
+/* Smaller, and larger again while that is on its way: that is no failure. */
+static void larger_while_taken_back(const void *argument)
+{
+	int at, met = 0;
+
+	boot(4);
+	for (at = 1; at < 20; at++) {
+		machine.extent_ms = machine.cancel_at = 0;
+		if (machine.memory)
+			CHECK(!ask(0), "%s", machine.log);
+		machine.extent_ms = 1;
+		machine.target_at = machine.clock + 100;
+		machine.new_target = BLOCK_EXTENTS;
+		machine.later_at = at;
+		machine.later_target = 3 * BLOCK_EXTENTS;
+		CHECK(!ask(4 * BLOCK_EXTENTS) && !node.error[0], "%d steps later: '%s'", at, node.error);
+		check_online(node.target);
+		met += node.target == 3 * BLOCK_EXTENTS;
+	}
+	CHECK(met > 1, "%d of its steps", met);
+}
+
+/* A vCPU stays up: so does the node, with all of its memory. */
+static void cpus_stay_up(const void *argument)
+{
+	attach_all(4);
+	machine.fails[PART_CPUS_DOWN] = 1;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	check_online(4 * BLOCK_EXTENTS);
+	error_is("-16 vCPU 2 stays up");
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+	/* Or with what has come of an attach that failed. */
+	machine.fails[PART_ADD] = 3;
+	machine.fails[PART_CPUS_DOWN] = 1;
+	CHECK(ask(4 * BLOCK_EXTENTS) == -ENOMEM, "%s", machine.log);
+	check_online(2 * BLOCK_EXTENTS);
+	error_is("-12 block 2 at 0x110000000 cannot be added");
+	CHECK(node.nr_attached == 2 && node.nr_detached == 1, "%llu have come, %llu have gone",
+	      (unsigned long long)node.nr_attached, (unsigned long long)node.nr_detached);
+	/* Without memory there is no node for it. */
+	nothing_is_stuck();
+	machine.cpu_comes_back = true;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	machine.fails[PART_CPUS_DOWN] = 1;
+	CHECK(ask(0) == -EBUSY && node.state == ELASTIC_RESIDUAL, "%s", machine.log);
+}
+
+/* A detach is called off, and a vCPU does not come back: it is told behind the reason. */
+static void cpus_do_not_come_back(const void *argument)
+{
+	int at, met = 0;
+
+	attach_all(4);
+	for (at = 2; at < 9; at++) {
+		machine.cancel_at = 0;
+		machine.cpu_stays_down = false;
+		/* Whatever size is asked for, they are tried again. */
+		CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
+		check_online(4 * BLOCK_EXTENTS);
+		CHECK(elastic_node_settled(&node), "it is as it should be");
+		machine.oom_then = machine.cpu_stays_down = true;
+		machine.cancel_at = at;
+		if (ask(0) != -ENOMEM || machine.cpus_up)
+			continue;
+		met++;
+		check_books();
+		error_is("-12 called off: the guest ran out of memory; -5 vCPU 2 stays down");
+	}
+	CHECK(met > 3, "%d of its steps", met);
+}
+
+/* Another target calls it off: that is reached but for the vCPU, and has failed. */
+static void another_size_without_cpus(const void *argument)
+{
+	const u32 *size = argument;
+
+	boot(4);
+	machine.generation = 1;
+	machine.target = 4 * BLOCK_EXTENTS;
+	wake_engine();
+	machine.steps = 0;
+	machine.cancel_at = 5;
+	machine.new_target = *size;
+	machine.cpu_stays_down = true;
+	machine.generation++;
+	machine.target = 0;
+	wake_engine();
+	check_books();
+	CHECK(machine.happened && elastic_populated(&node) == *size, "%u extents", elastic_populated(&node));
+	error_is("-5 vCPU 2 stays down");
+	CHECK(node.nr_failed == 1 && !elastic_node_settled(&node), "%llu have failed", (unsigned long long)node.nr_failed);
+	/* The same once more, when it can. */
+	machine.cpu_stays_down = false;
+	machine.generation++;
+	wake_engine();
+	check_online(*size);
+	error_is("");
+}
+
+/* A residue whose vCPUs do not come, or that is larger than what is wanted. */
+static void residue_without_cpus(const void *argument)
+{
+	const bool *stuck = argument;
+
+	leave_in_block_1(3);
+	if (!*stuck)
+		nothing_is_stuck();
+	machine.cpu_stays_down = true;
+	CHECK(ask(2) == (*stuck ? -EBUSY : -EIO), "%s", machine.log);
+	check_residue(*stuck ? 3 : 2);
+	machine.cpu_stays_down = false;
+	nothing_is_stuck();
+	CHECK(!ask(*stuck ? 2 : 4), "%s", machine.log);
+	check_online(*stuck ? 2 : 4);
+}
+
+/* What came to a residue has to go again. */
+static void residue_with_more(const void *argument)
+{
+	leave_in_block_1(3);
+	machine.cpu_stays_down = true;
+	CHECK(ask(4 * BLOCK_EXTENTS) == -EIO, "%s", machine.log);
+	check_residue(3);
+	error_is("-5 vCPU 2 stays down");
+}
+
+/* A residue from which an attach can't take what is too much ends as one; told smaller later on it has come. */
+static void residue_without_room(const void *argument)
+{
+	int versions;
+
+	leave_in_block_1(60);
+	machine.home_free = 1;
+	versions = machine.versions;
+	machine.told_of_drain = false;
+	CHECK(ask(BLOCK_EXTENTS / 2) == -ENOMEM, "%s", machine.log);
+	check_residue(60);
+	error_is("-12 need 57344 KiB, free elsewhere 4 KiB");
+	CHECK(!machine.told_of_drain && machine.versions == versions + 1, "programs were told of a drain");
+	CHECK(node.nr_attached == 1, "%llu have come", (unsigned long long)node.nr_attached);
+
+	machine.cancel_at = 6;
+	machine.new_target = BLOCK_EXTENTS;
+	CHECK(ask(4 * BLOCK_EXTENTS) == -ENOMEM, "%s", machine.log);
+	check_online(elastic_populated(&node));
+	CHECK(elastic_populated(&node) > BLOCK_EXTENTS && node.nr_attached == 2, "%u extents", elastic_populated(&node));
+}
+
+/* A residue that was to leave, and is wanted after all: there is none any more. */
+static void residue_comes_back(const void *argument)
+{
+	leave_in_block_1(3);
+	machine.cancel_at = 2;
+	machine.new_target = 4 * BLOCK_EXTENTS;
+	CHECK(ask(0) == -ECANCELED, "%s", machine.log);
+	check_online(3);
+	CHECK(node.nr_attached == 2, "%llu have come", (unsigned long long)node.nr_attached);
+}
+
+/* A known node of which a part could be taken is no failure of all: it stays with the rest. */
+static void known_and_taken_in_part(const void *argument)
+{
+	boot(4);
+	CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
+	memset(machine.busy, true, 100);
+	machine.cancel_at = 3;
+	machine.new_target = BLOCK_EXTENTS;
+	CHECK(ask(4 * BLOCK_EXTENTS) == -EBUSY, "%s", machine.log);
+	check_online(100);
+	CHECK(node.nr_attached == 1, "%llu have come", (unsigned long long)node.nr_attached);
+}
+
+/* What comes counts once; what grows is there; programs hear of each once. */
+static void counted_once(const void *argument)
+{
+	attach_all(4);
+	CHECK(machine.versions == 1, "%d versions", machine.versions);
+	CHECK(!ask(32) && !ask(256) && node.nr_attached == 1, "%llu have come", (unsigned long long)node.nr_attached);
+	machine.busy[9] = machine.stuck[0] = true;
+	CHECK(ask(0) == -EBUSY && node.reason[0], "%s", machine.log);
+	CHECK(!ask(256), "%s", machine.log);
+	check_online(256);
+	CHECK(node.nr_attached == 2, "%llu have come", (unsigned long long)node.nr_attached);
+
+	/* Called off for good, and wanted again while it leaves. */
+	nothing_is_stuck();
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+	machine.cancel_at = 6;
+	machine.new_target = 0;
+	machine.later_at = 3;
+	machine.later_target = 4 * BLOCK_EXTENTS;
+	CHECK(ask(4 * BLOCK_EXTENTS) == -ECANCELED, "%s", machine.log);
+	check_online(elastic_populated(&node));
+	CHECK(node.nr_attached == 3, "%llu have come", (unsigned long long)node.nr_attached);
+}
+
+/* What Xen takes by now goes first: of what is wanted then, nothing has to be taken. */
+static void strays_go_first(const void *argument)
+{
+	unsigned int extent;
+
+	attach_all(4);
+	memset(&machine.refuses[100], true, 70);
+	CHECK(ask(0) == -EBUSY && elastic_populated(&node) == 70, "%s", machine.log);
+	memset(machine.refuses, false, sizeof(machine.refuses));
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	check_online(BLOCK_EXTENTS);
+
+	/* Of a node that is there, which then is to have more and not less. */
+	CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
+	memset(&machine.refuses[200], true, 20);
+	CHECK(ask(2 * BLOCK_EXTENTS) == 0 && elastic_populated(&node) == 128, "%s", machine.log);
+	CHECK(!ask(148), "%s", machine.log);
+	check_online(148);
+	memset(machine.refuses, false, sizeof(machine.refuses));
+	CHECK(!ask(133), "%s", machine.log);
+	check_online(133);
+
+	/* Nor does it need room. */
+	CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
+	memset(&machine.refuses[200], true, 20);
+	CHECK(!ask(3 * BLOCK_EXTENTS), "%s", machine.log);
+	memset(machine.refuses, false, sizeof(machine.refuses));
+	machine.home_free = 1;
+	CHECK(!ask(3 * BLOCK_EXTENTS - 20), "%s", machine.log);
+	check_online(3 * BLOCK_EXTENTS - 20);
+	machine.home_free = 0;
+
+	/* Before what is in use, which can stay. */
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+	CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
+	machine.refuses[70] = machine.refuses[200] = true;
+	machine.busy[9] = machine.stuck[0] = true;
+	CHECK(ask(0) == -EBUSY && elastic_populated(&node) == 4, "%u extents", elastic_populated(&node));
+	memset(machine.refuses, false, sizeof(machine.refuses));
+	CHECK(!ask(3), "%s", machine.log);
+	check_online(3);
+	for (extent = BLOCK_EXTENTS; extent < 4 * BLOCK_EXTENTS; extent++)
+		CHECK(!test_bit(extent, node.populated), "extent %u was taken for another", extent);
+}
+
+/* What an operation heard of on its way it has tried: the engine does not begin it anew. */
+static void tried_once(const void *argument)
+{
+	const u32 *size = argument;
+	long long began;
+
+	boot(4);
+	machine.generation = 1;
+	machine.target = 4 * BLOCK_EXTENTS;
+	machine.cancel_at = 6;
+	machine.new_target = *size;
+	machine.stuck[0] = true;
+	memset(machine.busy, true, 2 * BLOCK_EXTENTS);
+	began = machine.clock;
+	wake_engine();
+	CHECK(machine.happened && node.target == *size && !elastic_node_settled(&node), "%s", machine.log);
+	CHECK(node.nr_failed == 1, "%llu have failed", (unsigned long long)node.nr_failed);
+	CHECK(machine.clock - began < 22000, "%lld ms", machine.clock - began);
+	CHECK(node.settled == machine.generation && strstr(node.error, "pages of the test"), "'%s'", node.error);
+	/* Asked once more, it does. */
+	nothing_is_stuck();
+	machine.generation++;
+	wake_engine();
+	CHECK(elastic_node_settled(&node) && !node.error[0], "'%s'", node.error);
+	check_books();
+}
+
+/* And a target that comes behind the one that it has heard of is another one. */
+static void larger_behind_a_failure(const void *argument)
+{
+	boot(4);
+	machine.generation = 1;
+	machine.target = 4 * BLOCK_EXTENTS;
+	machine.cancel_at = 6;
+	machine.new_target = BLOCK_EXTENTS;
+	/* It comes as programs are told of the end. */
+	machine.later_at = 1000;
+	machine.later_target = 3 * BLOCK_EXTENTS;
+	machine.publish_ms = 1000;
+	machine.target_at = 1500;
+	machine.home_free = 1;
+	wake_engine();
+	CHECK(machine.target == 3 * BLOCK_EXTENTS, "%s", machine.log);
+	check_online(3 * BLOCK_EXTENTS);
+	CHECK(node.nr_failed == 1 && !node.error[0], "%llu have failed: '%s'", (unsigned long long)node.nr_failed, node.error);
 }
 
 /* Somebody else onlines what could not be: it is in use, and the node's. */
@@ -1324,19 +1840,6 @@ static void resize(const void *argument)
 	}
 	CHECK(!ask(0), "%s", machine.log);
 	check_gone();
-}
-
-/* So many extents, in blocks whose struct pages are some of them, as those of large guests. */
-static void boot_with_extents(u32 extents, u32 memmap)
-{
-	boot(DIV_ROUND_UP(extents, BLOCK_EXTENTS));
-	CHECK(!elastic_range_init(&node.range, START, extents * ELASTIC_EXTENT_BYTES, BLOCK_BYTES,
-				  memmap * ELASTIC_EXTENT_BYTES), "range");
-}
-
-static void boot_with_memmap(unsigned int blocks, u32 memmap)
-{
-	boot_with_extents(blocks * BLOCK_EXTENTS, memmap);
 }
 
 /*
@@ -1931,6 +2434,8 @@ int main(int argc, char **argv)
 				  halved = { 5 * BLOCK_EXTENTS / 2, 16 };
 	static const enum reason new_target = NEW_TARGET, grows = GUEST_GROWS,
 				 oom = OOM, beside_cache = OOM_BESIDE_CACHE;
+	static const struct kept all_kept = { 1, 2, 2 }, more_kept = { 1, 2, 1 }, large_kept = { 16, 20, 20 };
+	static const u32 one_block = BLOCK_EXTENTS, whole_node = 4 * BLOCK_EXTENTS;
 	static const bool no, yes = true;
 	static const unsigned int numbers[] = { 0, 1, 70, 64 };
 	static const struct test_case cases[] = {
@@ -2025,6 +2530,34 @@ int main(int argc, char **argv)
 		{ "attach: another target, and no memory", another_target_without_memory },
 		{ "attach: no more than what Xen keeps", no_more_than_what_xen_keeps },
 		{ "failure: a vCPU stays down, and no more memory comes", cpus_fail_before_memory },
+		{ "shrink: no more than what Xen keeps", shrink_to_what_xen_keeps, &all_kept },
+		{ "shrink: less than what Xen keeps", shrink_to_what_xen_keeps, &more_kept },
+		{ "shrink: no more than what Xen keeps, struct pages of 16 extents", shrink_to_what_xen_keeps, &large_kept },
+		{ "growth: no more than what Xen keeps", growth_to_what_xen_keeps, &two },
+		{ "growth: less than what Xen keeps", growth_to_what_xen_keeps, &one },
+		{ "growth: undone to what Xen keeps", undone_to_what_xen_keeps },
+		{ "growth: undone without room", undone_without_room },
+		{ "growth: undone, and stuck", undone_and_stuck },
+		{ "growth: out of memory at each step of its undo", undo_called_off },
+		{ "attach: out of memory while it becomes smaller", take_back_called_off, &oom },
+		{ "attach: the guest grows while it becomes smaller", take_back_called_off, &grows },
+		{ "growth: out of memory for another reason", growth_is_not_to_blame },
+		{ "attach: larger again while it becomes smaller", larger_while_taken_back },
+		{ "detach: a vCPU stays up", cpus_stay_up },
+		{ "detach: called off, and a vCPU stays down", cpus_do_not_come_back },
+		{ "detach: another size, and a vCPU stays down", another_size_without_cpus, &half },
+		{ "detach: not wanted any more, and a vCPU stays down", another_size_without_cpus, &whole_node },
+		{ "residue: a vCPU stays down", residue_without_cpus, &no },
+		{ "residue: a vCPU stays down, and it is stuck", residue_without_cpus, &yes },
+		{ "residue: more than it was, and a vCPU stays down", residue_with_more },
+		{ "residue: a smaller one without room", residue_without_room },
+		{ "residue: it comes back", residue_comes_back },
+		{ "growth: a smaller one, in part", known_and_taken_in_part },
+		{ "attach: counted once", counted_once },
+		{ "driver: what Xen takes by now goes first", strays_go_first },
+		{ "attach: called off for good, and stuck", tried_once, &nothing },
+		{ "attach: a smaller one, tried once", tried_once, &one_block },
+		{ "attach: larger again behind one that failed", larger_behind_a_failure },
 		{ "driver: memory in pieces", memory_in_pieces },
 		{ "driver: other sizes", resize },
 		{ "driver: a growth that is to be a smaller size than can be", smaller_than_can_be },

@@ -781,6 +781,12 @@ WEAK int elastic_store_target(const struct elastic_node *unused, u64 *kib)
 WEAK void elastic_store_request(struct elastic_node *unused)
 {
 	node.target = machine.target;
+	if (!machine.later_at)
+		return;
+	machine.cancel_at = machine.steps + machine.later_at;
+	machine.new_target = machine.later_target;
+	machine.later_at = 0;
+	machine.happened = false;
 }
 
 WEAK void elastic_store_progress(const struct elastic_node *unused)
@@ -847,8 +853,8 @@ int elastic_cpus_up(struct elastic_node *unused)
 {
 	check_expedited();
 	CHECK(!bitmap_empty(node.present, node.range.nr_blocks), "its vCPUs have no memory");
-	if (fails(PART_CPUS_UP))
-		return elastic_node_error(&node, -EIO, "vCPU 2 stays down");
+	if (machine.cpu_stays_down || fails(PART_CPUS_UP))
+		return elastic_node_error_too(&node, -EIO, "vCPU 2 stays down");
 	if (!machine.cpus_up) {
 		machine.cpus_with = elastic_populated(&node);
 		pass(CPUS_MS);
@@ -871,8 +877,10 @@ int elastic_cpus_down(struct elastic_node *unused)
 int elastic_node_unplug(struct elastic_node *unused)
 {
 	check_expedited();
-	if (!machine.cpu_comes_back)
+	if (!machine.cpu_comes_back) {
+		machine.cpus_up = false;
 		return 0;
+	}
 	snprintf(node.reason, sizeof(node.reason), "vCPU 2 is online again");
 	return -EBUSY;
 }

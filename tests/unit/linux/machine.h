@@ -77,7 +77,7 @@ struct machine {
 	bool lowest_first;
 	int hotplug_locked;
 	int expedited;		/* calls of rcu_expedite_gp() that are not undone */
-	bool cpus_up, cpu_comes_back;
+	bool cpus_up, cpu_comes_back, cpu_stays_down;
 	u32 cpus_with;		/* extents that the node had as they came up */
 	bool guest_is_full;		/* nothing is free but on the node */
 	unsigned long used, cache;	/* pages of the node; 0: half of it */
@@ -110,6 +110,8 @@ struct machine {
 	/* When something happens to an operation */
 	int steps, cancel_at;
 	u32 new_target;
+	int later_at;			/* so many steps after that has been read, ... */
+	u32 later_target;		/* ... this is the target */
 	long long target_at;		/* ms: it comes then; 0: at a step */
 	unsigned int target_at_take;	/* ... as this extent but N - 1 is taken as it lies */
 	bool grows_then, oom_then, oom_is_not_ours, happened;

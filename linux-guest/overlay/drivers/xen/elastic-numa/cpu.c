@@ -91,8 +91,8 @@ int elastic_cpus_up(struct elastic_node *node)
 			continue;
 		rc = cpu_up_one(node, cpu);
 		if (rc) {
-			elastic_node_error(node, rc, "vCPU %u does not come up",
-					   cpu);
+			elastic_node_error_too(node, rc,
+					       "vCPU %u does not come up", cpu);
 			goto undo;
 		}
 		cpumask_set_cpu(cpu, &fresh);

@@ -82,6 +82,7 @@ enum elastic_phase {
  * @cpus: its vCPUs, by Linux number
  * @state: an &enum elastic_state
  * @target: extents that it should have
+ * @goal: extents that the operation at work leads to: @target, or what is undone to
  * @bad_target: the toolstack's target was nonsense; leave the node alone
  * @populated: bit per extent: has memory, or a part.  Covers whole blocks.
  * @torn: bit per extent: has a part, which nobody uses, and counts nonetheless
@@ -93,11 +94,12 @@ enum elastic_phase {
  * @grace_ms: how long a removal waits for programs
  * @settled: newest generation whose outcome for this node is final
  * @draining: in the mask of the allocator and of the topology page
- * @reason: why there is a residue
+ * @cpus_up: its vCPUs have come, and have not been asked to leave since
+ * @reason: why there is a residue, "" where there is none
  * @error: why the last operation failed, "" if it did not
  * @phase_us: time of each phase of the last operation
- * @detach: the last operation took memory away
- * @nr_attached: attaches that ended well
+ * @detach: the last operation took memory away, as it began
+ * @nr_attached: how often it came, with less than was asked for, too
  * @nr_detached: detaches that ended well
  * @nr_failed: operations that ended with an error
  */
@@ -112,6 +114,7 @@ struct elastic_node {
 
 	int state;
 	u32 target;
+	u32 goal;
 	bool bad_target;
 	unsigned long *populated;
 	unsigned long *torn;
@@ -124,6 +127,7 @@ struct elastic_node {
 	u32 grace_ms;
 	u64 settled;
 	bool draining;
+	bool cpus_up;
 	char reason[ELASTIC_TEXT_LEN];
 	char error[ELASTIC_TEXT_LEN];
 	u64 phase_us[ELASTIC_NR_PHASES];
@@ -265,5 +269,8 @@ extern const char * const elastic_phase_names[ELASTIC_NR_PHASES];
 __printf(3, 4)
 int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
 		       ...);
+__printf(3, 4)
+int elastic_node_error_too(struct elastic_node *node, int err, const char *fmt,
+			   ...);
 
 #endif /* _XEN_ELASTIC_H */

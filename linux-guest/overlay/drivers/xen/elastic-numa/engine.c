@@ -102,21 +102,29 @@ static void judge(struct elastic_node *node, u64 generation, int rc)
 static void carry_out(void)
 {
 	static u64 done;
-	struct elastic_node *node;
+	struct elastic_node *node, *heard = NULL;
 	bool again = true;
 	u64 generation;
-	int rc;
+	u32 target;
+	int rc = 0;
 
 	for (;;) {
 		if (again) {
 			if (read_targets(&generation) || generation == done)
 				return;
 			elastic_store_ack(generation);
+			/* It heard of it while it was at it, and that is its end. */
+			if (heard && heard->target == target)
+				judge(heard, generation, rc);
+			heard = NULL;
 		}
 		node = next_operand(generation);
 		if (!node)
 			break;
+		target = node->target;
 		rc = elastic_node_operate(node);
+		heard = rc != -ECANCELED && node->target != target ? node : NULL;
+		target = node->target;
 		if (rc != -ECANCELED)
 			judge(node, generation, rc);
 		/* If it was called off, they have. */

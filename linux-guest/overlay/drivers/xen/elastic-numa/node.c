@@ -62,6 +62,9 @@ bool elastic_node_settled(const struct elastic_node *node)
 		return true;
 	if (node->target != elastic_populated(node))
 		return false;
+	/* They are tried again whenever somebody asks for something. */
+	if (node->target && !node->cpus_up)
+		return false;
 	return node->state == (node->target ? ELASTIC_ONLINE : ELASTIC_OFFLINE);
 }
 
@@ -70,10 +73,10 @@ static int check_room(struct elastic_node *node, unsigned long need,
 {
 	if (need <= room)
 		return 0;
-	return elastic_node_error(node, -ENOMEM,
-				  "need %lu KiB, free elsewhere %lu KiB",
-				  need << (PAGE_SHIFT - 10),
-				  room << (PAGE_SHIFT - 10));
+	return elastic_node_error_too(node, -ENOMEM,
+				      "need %lu KiB, free elsewhere %lu KiB",
+				      need << (PAGE_SHIFT - 10),
+				      room << (PAGE_SHIFT - 10));
 }
 
 /*
@@ -240,10 +243,14 @@ static bool has_blocks(const struct elastic_node *node)
 /* Once there is memory for them, and not when all of it is. */
 static int bring_cpus_up(struct elastic_node *node)
 {
+	int rc;
+
 	if (!has_blocks(node))
 		return 0;
 	elastic_phase(ELASTIC_PH_CPUS);
-	return elastic_cpus_up(node);
+	rc = elastic_cpus_up(node);
+	node->cpus_up = !rc;
+	return rc;
 }
 
 /*
@@ -257,7 +264,6 @@ static int add_memory_to_target(struct elastic_node *node, u32 target)
 	int rc;
 
 	elastic_phase(ELASTIC_PH_POPULATE);
-	elastic_release_strays(node);
 	rc = elastic_balloon_fill(node, target - elastic_populated(node));
 	if (!rc)
 		rc = bring_cpus_up(node);
@@ -288,8 +294,8 @@ static int called_off(struct elastic_node *node)
 {
 	if (!elastic_out_of_memory())
 		return -ECANCELED;
-	return elastic_node_error(node, -ENOMEM,
-				  "called off: the guest ran out of memory");
+	return elastic_node_error_too(node, -ENOMEM,
+				      "called off: the guest ran out of memory");
 }
 
 static void publish_stable(void)
@@ -303,35 +309,59 @@ static void say_not_taken(struct elastic_node *node, int rc, u32 target,
 			  u32 excess)
 {
 	if (elastic_populated(node) < target) {
-		elastic_node_error(node, rc,
-				   "%llu KiB too much have left, and Xen has no memory to give them back",
-				   elastic_kib(target - elastic_populated(node)));
+		elastic_node_error_too(node, rc,
+				       "%llu KiB too much have left, and Xen has no memory to give them back",
+				       elastic_kib(target - elastic_populated(node)));
 		return;
 	}
 	elastic_residue_reason(node);
-	elastic_node_error(node, rc, "%llu KiB of %llu KiB could not be taken: %s",
-			   elastic_kib(elastic_populated(node) - target),
-			   elastic_kib(excess), node->reason);
+	elastic_node_error_too(node, rc,
+			       "%llu KiB of %llu KiB could not be taken: %s",
+			       elastic_kib(elastic_populated(node) - target),
+			       elastic_kib(excess), node->reason);
 	node->reason[0] = '\0';
 }
 
-static int drain_node(struct elastic_node *node, bool tell);
-
-/* A growth that is to be less than there is by now: as a shrink. */
-static int take_back_to_target(struct elastic_node *node)
+/* All that there is of it is what Xen keeps: that is no node. */
+static int kept_only(struct elastic_node *node)
 {
-	u32 target = node->target, excess = elastic_populated(node) - target;
-	int rc;
+	return elastic_node_error_too(node, -EBUSY,
+				      "Xen does not take back %llu KiB, and more was not asked for",
+				      elastic_kib(elastic_populated(node)));
+}
 
-	rc = check_room(node, excess * ELASTIC_EXTENT_PAGES,
-			si_mem_available());
-	if (rc)
+static u32 excess_of(const struct elastic_node *node, u32 target)
+{
+	u32 populated = elastic_populated(node);
+
+	return populated - min(populated, target);
+}
+
+static int check_take(struct elastic_node *node, u32 target)
+{
+	return check_room(node, excess_of(node, target) * ELASTIC_EXTENT_PAGES,
+			  si_mem_available());
+}
+
+/* With what is to be said of it if it fails. */
+static int take_memory(struct elastic_node *node, u32 target)
+{
+	u32 excess = excess_of(node, target);
+	int rc = take_memory_to_target(node, target);
+
+	if (rc == -ECANCELED)
 		return rc;
-	elastic_release_strays(node);
-	rc = take_memory_to_target(node, target);
-	if (rc && rc != -ECANCELED)
+	if (!has_blocks(node))
+		return kept_only(node);
+	if (rc)
 		say_not_taken(node, rc, target, excess);
 	return rc;
+}
+
+/* A growth that is to be less than there is by now: as a shrink. */
+static int take_back(struct elastic_node *node, u32 target)
+{
+	return check_take(node, target) ?: take_memory(node, target);
 }
 
 static int grow_to_target(struct elastic_node *node)
@@ -339,21 +369,50 @@ static int grow_to_target(struct elastic_node *node)
 	int rc;
 
 	if (node->target < elastic_populated(node))
-		rc = take_back_to_target(node);
+		rc = take_back(node, node->target);
 	else
 		rc = add_memory_to_target(node, node->target);
 	if (!rc && !has_blocks(node))
-		rc = elastic_node_error(node, -EBUSY,
-					"Xen does not take back %llu KiB, and more was not asked for",
-					elastic_kib(elastic_populated(node)));
+		rc = kept_only(node);
 	return rc ?: bring_cpus_up(node);
+}
+
+static int leave_residue(struct elastic_node *node, int rc);
+static int drain_node(struct elastic_node *node, bool tell);
+
+/* It is there, if need be with less or more than was asked for. */
+static void there_is_a_node(struct elastic_node *node, bool known)
+{
+	transition(node, ELASTIC_EV_DONE);
+	node->reason[0] = '\0';
+	node->nr_attached += !known;
+	publish_stable();
+}
+
+/*
+ * A growth that was to be smaller by then, and could not: what there is stays, as
+ * after a shrink, if it is in use.
+ */
+static bool can_stay(const struct elastic_node *node, bool known)
+{
+	return node->target && elastic_populated(node) > node->target &&
+	       has_blocks(node) && (known || node->cpus_up);
+}
+
+/* What was there before stays, the rest goes, as far as it has room elsewhere. */
+static void undo_growth(struct elastic_node *node, u32 before)
+{
+	WRITE_ONCE(node->goal, before);
+	if (take_back(node, before) == -ECANCELED)
+		called_off(node);
 }
 
 static int grow(struct elastic_node *node)
 {
 	bool known = node->state == ELASTIC_ONLINE;
+	bool residual = node->state == ELASTIC_RESIDUAL;
 	u32 before = elastic_populated(node);
-	int rc;
+	int rc, drained;
 
 	transition(node, ELASTIC_EV_GROW);
 	elastic_topo_publish(XTOPO_GROWING, false);
@@ -367,29 +426,24 @@ static int grow(struct elastic_node *node)
 	if (rc == -ECANCELED)
 		rc = called_off(node);
 
-	if (!rc) {
-		transition(node, ELASTIC_EV_DONE);
-		node->reason[0] = '\0';
-		node->nr_attached += !known;
-		publish_stable();
-		return 0;
-	}
-	if (node->target && elastic_populated(node) > node->target &&
-	    has_blocks(node) && !bring_cpus_up(node)) {
-		/* It was to be smaller by then, and could not: as after a shrink. */
-		transition(node, ELASTIC_EV_DONE);
-		node->nr_attached += !known;
-		publish_stable();
+	if (!rc || can_stay(node, known)) {
+		there_is_a_node(node, known);
 		return rc;
 	}
-	if (!known || !node->target) {
+	if (residual && node->target && has_blocks(node) && !node->cpus_up &&
+	    elastic_populated(node) <= before) {
+		/* Nothing has come to it: it is what it was. */
+		transition(node, ELASTIC_EV_DRAIN);
+		elastic_set_draining(node, true);
+		return leave_residue(node, rc);
+	}
+	if (known && node->target && has_blocks(node))
+		undo_growth(node, before);
+	if (!known || !node->target || !has_blocks(node)) {
 		/* Programs that never heard of the node need not be told. */
-		drain_node(node, known);
-		return rc;
+		drained = drain_node(node, known);
+		return node->target ? rc : drained;
 	}
-
-	/* Undone exactly: what was there before stays, the rest goes. */
-	take_memory_to_target(node, before);
 	transition(node, ELASTIC_EV_UNDONE);
 	publish_stable();
 	return rc;
@@ -397,25 +451,24 @@ static int grow(struct elastic_node *node)
 
 static int shrink(struct elastic_node *node)
 {
-	u32 target = node->target;
-	u32 excess = elastic_populated(node) - target;
-	int rc;
+	int rc, missing;
 
-	rc = check_room(node, excess * ELASTIC_EXTENT_PAGES,
-			si_mem_available());
+	/* After a detach that was called off. */
+	missing = node->cpus_up ? 0 : bring_cpus_up(node);
+	rc = check_take(node, node->target);
 	if (rc)
 		return rc;
 
 	transition(node, ELASTIC_EV_SHRINK);
-	/* What nobody uses goes before what somebody may. */
-	elastic_release_strays(node);
-	rc = take_memory_to_target(node, target);
+	rc = take_memory(node, node->target);
 	if (rc == -ECANCELED)
 		rc = called_off(node);
-	else if (rc)
-		say_not_taken(node, rc, target, excess);
+	if (!has_blocks(node)) {
+		drain_node(node, true);
+		return rc;
+	}
 	publish_stable();
-	return rc;
+	return rc ?: missing;
 }
 
 /*
@@ -513,15 +566,16 @@ static int empty_node(struct elastic_node *node, bool tell)
 	return 0;
 }
 
-/* A drain that is called off, or that its CPUs do not follow. */
-static void stay(struct elastic_node *node)
+/*
+ * A drain that is called off, or that its CPUs do not follow.  A vCPU that does not
+ * come back is an error; a new target tries it again, whatever it is.
+ */
+static void stay(struct elastic_node *node, bool known)
 {
 	elastic_set_draining(node, false);
 	transition(node, ELASTIC_EV_GROW);
-	elastic_phase(ELASTIC_PH_CPUS);
-	elastic_cpus_up(node);
-	transition(node, ELASTIC_EV_DONE);
-	publish_stable();
+	bring_cpus_up(node);
+	there_is_a_node(node, known);
 }
 
 /* Memory that is stuck, or without any a node whose reason is known. */
@@ -539,16 +593,18 @@ static int leave_residue(struct elastic_node *node, int rc)
 /* From GROWING (an attach failed), ONLINE or RESIDUAL to OFFLINE or RESIDUAL. */
 static int drain_node(struct elastic_node *node, bool tell)
 {
+	bool known = tell && node->state != ELASTIC_RESIDUAL;
 	u32 strays;
 	int rc;
 
 	transition(node, ELASTIC_EV_DRAIN);
+	node->cpus_up = false;
 	rc = empty_node(node, tell);
 	/* Without memory there is nothing to stay with. */
 	if (rc && has_blocks(node)) {
 		if (rc == -ECANCELED)
 			rc = called_off(node);
-		stay(node);
+		stay(node, known);
 		return rc;
 	}
 	if (has_blocks(node))
@@ -593,7 +649,6 @@ static int detach(struct elastic_node *node)
  */
 int elastic_node_operate(struct elastic_node *node)
 {
-	bool smaller = node->target < elastic_populated(node);
 	int rc;
 
 	node->error[0] = '\0';
@@ -602,10 +657,14 @@ int elastic_node_operate(struct elastic_node *node)
 		elastic_kib(elastic_populated(node)),
 		elastic_kib(node->target));
 
-	elastic_op_begin(node, smaller);
+	elastic_op_begin(node, node->target < elastic_populated(node));
+	/* What nobody uses needs no room: without it something may be missing. */
+	if (node->target)
+		elastic_release_strays(node);
+	node->detach = node->target < elastic_populated(node);
 	if (!node->target)
 		rc = detach(node);
-	else if (smaller && node->state == ELASTIC_ONLINE)
+	else if (node->detach && node->state == ELASTIC_ONLINE)
 		rc = shrink(node);
 	else
 		rc = grow(node);

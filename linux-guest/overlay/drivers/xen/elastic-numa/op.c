@@ -76,6 +76,7 @@ void elastic_op_begin(struct elastic_node *node, bool detach)
 {
 	memset(node->phase_us, 0, sizeof(node->phase_us));
 	node->detach = detach;
+	WRITE_ONCE(node->goal, node->target);
 
 	spin_lock_bh(&op_lock);
 	op.target = node->target;
@@ -222,6 +223,7 @@ bool elastic_op_rearm(void)
 	struct elastic_node *node = op.node;
 
 	elastic_store_request(node);
+	WRITE_ONCE(node->goal, node->target);
 	spin_lock_bh(&op_lock);
 	op.target = node->target;
 	op.cancel = false;

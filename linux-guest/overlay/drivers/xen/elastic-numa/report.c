@@ -23,6 +23,26 @@ const char * const elastic_phase_names[ELASTIC_NR_PHASES] = {
 	[ELASTIC_PH_NODE]     = "node",
 };
 
+static void tell_error(struct elastic_node *node, int err, bool too,
+		       const char *fmt, va_list args)
+{
+	char text[ELASTIC_TEXT_LEN], line[ELASTIC_TEXT_LEN];
+	size_t first = strlen(node->error);
+
+	vscnprintf(text, sizeof(text), fmt, args);
+	/* Some of it may have come out of xenstore or from a program. */
+	elastic_text_clean(text);
+
+	pr_err("vnode %u: %d %s\n", node->vnode, err, text);
+	if (first && !too)
+		return;
+	snprintf(line, sizeof(line), "%s%d %.*s", first ? "; " : "", err,
+		 first ? 80 : 180, text);
+	/* For what follows the end of the first one makes room. */
+	first = min(first, sizeof(node->error) - 1 - strlen(line));
+	snprintf(node->error + first, sizeof(node->error) - first, "%s", line);
+}
+
 /**
  * elastic_node_error() - remember and print why an operation failed
  * @node: the node
@@ -36,18 +56,31 @@ const char * const elastic_phase_names[ELASTIC_NR_PHASES] = {
 int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
 		       ...)
 {
-	char text[ELASTIC_TEXT_LEN];
 	va_list args;
 
 	va_start(args, fmt);
-	vscnprintf(text, sizeof(text), fmt, args);
+	tell_error(node, err, false, fmt, args);
 	va_end(args);
-	/* Some of it may have come out of xenstore or from a program. */
-	elastic_text_clean(text);
+	return err;
+}
 
-	pr_err("vnode %u: %d %s\n", node->vnode, err, text);
-	if (!node->error[0])
-		snprintf(node->error, sizeof(node->error), "%d %.180s", err,
-			 text);
+/**
+ * elastic_node_error_too() - the same of what makes the node another than it was
+ * @node: the node
+ * @err: a negative errno
+ * @fmt: what failed, with which numbers
+ *
+ * Behind the first error, if there is one: that alone does not say it.
+ *
+ * Return: @err
+ */
+int elastic_node_error_too(struct elastic_node *node, int err, const char *fmt,
+			   ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	tell_error(node, err, true, fmt, args);
+	va_end(args);
 	return err;
 }

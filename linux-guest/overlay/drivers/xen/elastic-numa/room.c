@@ -126,11 +126,11 @@ unsigned long elastic_room_elsewhere(int nid)
 /* What a node that is made smaller has still to lose, also what is isolated. */
 static unsigned long pages_to_take(const struct elastic_node *node)
 {
-	u32 populated = elastic_populated(node), target = node->target;
+	u32 populated = elastic_populated(node), goal = READ_ONCE(node->goal);
 
-	if (!target || populated <= target)
+	if (!goal || populated <= goal)
 		return 0;
-	return (populated - target) * ELASTIC_EXTENT_PAGES;
+	return (populated - goal) * ELASTIC_EXTENT_PAGES;
 }
 
 /**

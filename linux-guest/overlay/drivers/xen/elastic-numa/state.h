@@ -23,8 +23,12 @@ enum elastic_event {
 				 */
 	ELASTIC_EV_SHRINK,	/* target below what is there, but not 0 */
 	ELASTIC_EV_DRAIN,	/* target 0, or an attach has failed */
-	ELASTIC_EV_DONE,	/* the target is reached, CPUs included */
-	ELASTIC_EV_UNDONE,	/* a resize failed; what it added is gone */
+	ELASTIC_EV_DONE,	/* the target is reached, CPUs included, or
+				 * what there is of the node stays
+				 */
+	ELASTIC_EV_UNDONE,	/* a resize failed; what it added is gone, if
+				 * there was room for that
+				 */
 	ELASTIC_EV_EMPTY,	/* the last memory and CPU have left */
 	ELASTIC_EV_STUCK,	/* some memory cannot leave */
 	ELASTIC_NR_EVENTS
