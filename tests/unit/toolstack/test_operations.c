@@ -208,7 +208,8 @@ static void test_failures(void)
     boot_with(0);
     world.mood = GUEST_FAILS_TO_GROW;
     ok_("attach fails in the guest: undone",
-        attach(0) == ERROR_VNODE_UNDONE && right(0));
+        attach(0) == ERROR_VNODE_UNDONE && said("-12 no memory") &&
+        !strstr(world.log, "the guest says") && right(0));
 
     boot_with(HALF_KB);
     world.mood = GUEST_FAILS_TO_GROW;
@@ -249,7 +250,26 @@ static void test_undo_that_does_not_work(void)
     world.mood = GUEST_GROWS_SLOWLY_AND_KEEPS_SOME;
     ok_("an undone set that ends larger is not called undone",
         set(NODE_KB) == ERROR_VNODE_NOT_UNDONE &&
-        said("it was online with 131072 KiB and is online with 133120 KiB"));
+        said("it was online with 131072 KiB and is online with 133120 KiB: "
+             "-12 no room"));
+
+    boot_with(NODE_KB);
+    world.mood = GUEST_LOSES_A_CPU;
+    ok_("an undone detach after which a vCPU is missing",
+        detach() == ERROR_VNODE_UNDONE &&
+        said("the guest says: -5 vCPU 2 does not come up") && right(NODE_KB));
+
+    boot_with(NODE_KB);
+    world.mood = GUEST_LOSES_A_CPU;
+    fake_set(SAYS "error", "-5 vCPU 2 does not come up");
+    ok_("... and one before which it was known",
+        detach() == ERROR_VNODE_UNDONE &&
+        !strstr(world.log, "the guest says"));
+
+    boot_with(NODE_KB);
+    world.mood = GUEST_LOSES_A_CPU;
+    ok_("a size that is reached without a vCPU", set(HALF_KB) == 0 &&
+        said("the guest says: -5 vCPU 2") && right(HALF_KB));
 
     boot_with(0);
     world.mood = GUEST_GARBLES;

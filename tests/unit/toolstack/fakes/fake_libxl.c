@@ -1309,6 +1309,7 @@ static bool work(unsigned int nr)
             return false;
         }
         if (target_kb) {
+            fake_set(key(SAYS, nr, "error"), "-12 no room");
             say(nr, "online", 0);
             return true;
         }
@@ -1320,6 +1321,12 @@ static bool work(unsigned int nr)
             return true;
         }
         break;
+    case GUEST_LOSES_A_CPU:
+        have(nr, target_kb ? target_kb : world.has_kb[nr]);
+        if (target_kb)
+            fake_set(key(SAYS, nr, "error"), "-5 vCPU 2 does not come up");
+        say(nr, target_kb ? "online" : "draining", 0);
+        return target_kb;
     case GUEST_LIES_ABOUT_LEAVING:
         if (!target_kb) {
             say(nr, "offline", 0);

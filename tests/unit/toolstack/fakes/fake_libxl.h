@@ -30,6 +30,7 @@ enum guest_mood {
     GUEST_REFUSES_TO_SHRINK,    /* -12, everything as it was */
     GUEST_KEEPS_SOME,           /* a removal leaves a residual */
     GUEST_GROWS_SLOWLY_AND_KEEPS_SOME,  /* never ends growing; as above */
+    GUEST_LOSES_A_CPU,          /* never ends leaving; what stays lacks one */
     GUEST_LIES_ABOUT_LEAVING,   /* says offline, keeps everything */
     GUEST_KEEPS_A_PAGE,         /* says offline, keeps 4 KiB */
     GUEST_GARBLES,              /* does it, and its report is garbage */

@@ -79,6 +79,7 @@ typedef struct {
     uint64_t old_kb;                /* target to which an undo goes back */
     enum vnode_key_state before_state;  /* of the vnode, by the guest */
     uint64_t before_kb;
+    const char *heard;              /* of the guest's errors, the last known */
     uint64_t max_kb;                /* declared size of the vnode */
     uint64_t seen_progress;
     libxl_vnode_state seen_state;
@@ -92,8 +93,9 @@ static enum vnode_key_state comparable(enum vnode_key_state state)
     return state == VNODE_KEY_ABSENT ? VNODE_KEY_OFFLINE : state;
 }
 
-static void note_before(vnode_op *op, const libxl__vnode *v)
+static void note_before(libxl__gc *gc, vnode_op *op, const libxl__vnode *v)
 {
+    op->heard = libxl__strdup(gc, v->report.error);
     op->old_kb = op->rec.old_kb;
     op->before_state = comparable(v->report.state);
     op->before_kb = v->report.current_kb;
@@ -327,7 +329,7 @@ static int check(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd)
     rc = libxl__vnode_check_request(gc, vd, &op->req, &op->found, rec);
     if (rc) goto out;
 
-    note_before(op, &vd->node[rec->vnode]);
+    note_before(gc, op, &vd->node[rec->vnode]);
     r = &vd->node[rec->vnode].report;
     has_kb = r->fault[0] ? 0 : r->current_kb;
     op->grows = rec->new_kb > has_kb;
@@ -472,21 +474,34 @@ static int lock_and_load(libxl__gc *gc, vnode_op *op, libxl__flock **lock,
     return rc;
 }
 
+/* Sizes and states are right; what the guest has to say of it all the same. */
+static void say_error(libxl__gc *gc, const vnode_op *op,
+                      const struct vnode_report *r)
+{
+    if (r->error[0] && strcmp(r->error, op->heard))
+        LOGD(WARN, op->domid, "vnode %u: the guest says: %s", op->rec.vnode,
+             r->error);
+}
+
 /* What an undo that has ended has left behind; @rc if all is as before. */
 static int look_after_undo(libxl__gc *gc, vnode_op *op,
                            const libxl__vnode_domain *vd, int rc)
 {
     const struct vnode_report *r = &vd->node[op->rec.vnode].report;
+    const char *why = r->fault[0] ? r->fault
+                      : r->reason[0] ? r->reason : r->error;
 
-    if (is_as_before(op, r)) goto out;
+    if (is_as_before(op, r)) {
+        say_error(gc, op, r);
+        goto out;
+    }
 
     rc = ERROR_VNODE_NOT_UNDONE;
     LOGD(ERROR, op->domid, "vnode %u: undoing it has not worked either: it was "
          "%s with %"PRIu64" KiB and is %s with %"PRIu64" KiB%s%s",
          op->rec.vnode, vnode_key_state_name(op->before_state), op->before_kb,
          r->fault[0] ? "faulty" : vnode_key_state_name(comparable(r->state)),
-         r->current_kb, r->fault[0] || r->reason[0] ? ": " : "",
-         r->fault[0] ? r->fault : r->reason);
+         r->current_kb, why[0] ? ": " : "", why);
 
  out:
     return rc;
@@ -842,6 +857,7 @@ static void guest_finished(libxl__egc *egc, vnode_op *op)
     r = &vd.node[op->rec.vnode].report;
     switch (vnode_op_outcome(op->rec.kind, op->rec.new_kb, r)) {
     case VNODE_OUTCOME_DONE:
+        say_error(gc, op, r);
         settle_loaded(egc, op, lock, &vd, 0, 0);
         return;
     case VNODE_OUTCOME_RESIDUAL:
@@ -856,6 +872,7 @@ static void guest_finished(libxl__egc *egc, vnode_op *op)
              libxl__vnode_op_name(&op->rec),
              r->error[0] ? r->error : "it gives no reason",
              vnode_key_state_name(r->state), r->current_kb, op->rec.new_kb);
+        op->heard = libxl__strdup(gc, r->error);
         /* Refused up front by the guest: nothing has changed in it. */
         rc = op->rec.kind == VNODE_OP_DETACH && r->error_nr == ENOMEM &&
              r->state == VNODE_KEY_ONLINE
