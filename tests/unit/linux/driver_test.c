@@ -1287,8 +1287,6 @@ static void no_more_than_what_xen_keeps(const void *argument)
 	check_online(BLOCK_EXTENTS);
 }
 
-/* ---- What an operation leaves when it can go neither on nor back ---- */
-
 /* So many extents, in blocks whose struct pages are some of them, as those of large guests. */
 static void boot_with_extents(u32 extents, u32 memmap)
 {
@@ -1301,6 +1299,8 @@ static void boot_with_memmap(unsigned int blocks, u32 memmap)
 {
 	boot_with_extents(blocks * BLOCK_EXTENTS, memmap);
 }
+
+/* ---- What an operation leaves when it can go neither on nor back ---- */
 
 static void check_residue(u32 extents)
 {
@@ -1597,6 +1597,30 @@ static void another_size_without_cpus(const void *argument)
 	wake_engine();
 	check_online(*size);
 	error_is("");
+}
+
+/* What comes behind it is refused, or undone before they are tried: they are tried all the same, and told of. */
+static void refused_without_cpus(const void *argument)
+{
+	attach_all(2);
+	machine.oom_then = machine.cpu_stays_down = true;
+	machine.cancel_at = 3;
+	CHECK(ask(0) == -ENOMEM && !machine.cpus_up, "%s", machine.log);
+	machine.cancel_at = 0;
+	machine.home_free = 1;
+	CHECK(ask(0) == -ENOMEM, "%s", machine.log);
+	error_is("-12 need 131072 KiB, free elsewhere 4 KiB; -5 vCPU 2 stays down");
+	CHECK(ask(BLOCK_EXTENTS) == -ENOMEM, "%s", machine.log);
+	error_is("-12 need 131072 KiB, free elsewhere 4 KiB; -5 vCPU 2 stays down");
+	check_books();
+	machine.home_free = 0;
+	/* Tried for the growth, and once it is undone, it is one error. */
+	CHECK(ask(2 * BLOCK_EXTENTS) == -EIO, "%s", machine.log);
+	error_is("-5 vCPU 2 stays down");
+	check_books();
+	machine.cpu_stays_down = false;
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
 }
 
 /* A residue whose vCPUs do not come, or that is larger than what is wanted. */
@@ -2547,6 +2571,7 @@ int main(int argc, char **argv)
 		{ "detach: called off, and a vCPU stays down", cpus_do_not_come_back },
 		{ "detach: another size, and a vCPU stays down", another_size_without_cpus, &half },
 		{ "detach: not wanted any more, and a vCPU stays down", another_size_without_cpus, &whole_node },
+		{ "detach: refused, and a vCPU stays down", refused_without_cpus },
 		{ "residue: a vCPU stays down", residue_without_cpus, &no },
 		{ "residue: a vCPU stays down, and it is stuck", residue_without_cpus, &yes },
 		{ "residue: more than it was, and a vCPU stays down", residue_with_more },

@@ -503,7 +503,12 @@ MUTANTS = {
         "driver: what programs and Xen are told",
     ),
     "an error stays": ("node", "\tnode->error[0] = '\\0';\n\tpr_info", "\tpr_info", "driver: errors"),
-    "the last error counts": ("report", "\tif (first && !too)\n\t\treturn;\n", "", "driver: errors"),
+    "the last error counts": (
+        "report",
+        "\tif (first && (!too || strstr(node->error, text)))\n\t\treturn;\n",
+        "",
+        "driver: errors",
+    ),
     "bytes of others": ("report", "\telastic_text_clean(text);\n", "", "driver: errors"),
     "nonsense is a target": ("node", "\tif (node->bad_target)\n\t\treturn true;\n", "", "driver: errors"),
     "a failed growth keeps what it got": (
@@ -925,12 +930,6 @@ MUTANTS = {
         "if (!known || !node->target) {",
         "growth: undone to what Xen keeps",
     ),
-    "what is no node any more is undone": (
-        "node",
-        "if (known && node->target && has_blocks(node))\n\t\tundo",
-        "if (known && node->target)\n\t\tundo",
-        "growth: no more than what Xen keeps",
-    ),
     "an undo leads to the target": (
         "node",
         "\tWRITE_ONCE(node->goal, before);\n",
@@ -997,7 +996,12 @@ MUTANTS = {
         "\t\treturn leave_residue",
         "residue: a smaller one without room",
     ),
-    "a reason for no residue": ("node", "\tnode->reason[0] = '\\0';\n\tnode->nr_attached", "\tnode->nr_attached", "attach: counted once"),
+    "a reason for no residue": (
+        "node",
+        "\tnode->reason[0] = '\\0';\n\tnode->nr_attached",
+        "\tnode->nr_attached",
+        "attach: counted once",
+    ),
     "a growth is an attach": ("node", "node->nr_attached += !known;", "node->nr_attached++;", "attach: counted once"),
     "what stays of an attach has not come": (
         "node",
@@ -1055,15 +1059,27 @@ MUTANTS = {
     ),
     "a shrink does without vCPUs": (
         "node",
-        "missing = node->cpus_up ? 0 : bring_cpus_up(node);",
-        "missing = 0;",
+        "bool missing = node->state == ELASTIC_ONLINE && !node->cpus_up;",
+        "bool missing = false;",
         "detach: another size, and a vCPU stays down",
     ),
-    "a shrink without vCPUs is none": (
+    "what is refused does without vCPUs": (
         "node",
-        "\treturn rc ?: missing;\n",
-        "\treturn rc ?: 0 * missing;\n",
+        "\tif (missing && node->state",
+        "\tif (missing && !rc && node->state",
+        "detach: refused, and a vCPU stays down",
+    ),
+    "a size without vCPUs is reached": (
+        "node",
+        "\trc = rc ?: up;\n",
+        "\t(void)up;\n",
         "detach: another size, and a vCPU stays down",
+    ),
+    "a vCPU that stays down is told twice": (
+        "report",
+        "if (first && (!too || strstr(node->error, text)))",
+        "if (first && !too)",
+        "detach: refused, and a vCPU stays down",
     ),
     "vCPUs that went are there": (
         "node",
@@ -1119,7 +1135,7 @@ MUTANTS = {
         "\telastic_store_request(node);\n",
         "attach: out of memory while it becomes smaller",
     ),
-    "what follows is not told": ("report", "if (first && !too)", "if (first)", "growth: undone without room"),
+    "what follows is not told": ("report", "if (first && (!too || ", "if (first && (1 || ", "growth: undone without room"),
     "what follows is cut off": (
         "report",
         "\tfirst = min(first, sizeof(node->error) - 1 - strlen(line));\n",

@@ -28,8 +28,9 @@
  * read by the engine without a lock.  Some members are read by others:
  * @populated and @torn, by the memory notifier and the online callback, which
  * run under device_hotplug_lock: the engine changes the bits of a plugged block under
- * that lock only; and the counters, read with READ_ONCE() or atomically by
- * the ticker and debugfs, for which a value that is a moment old will do.
+ * that lock only; and the counters and @goal, read with READ_ONCE() or atomically
+ * by the ticker, the OOM notifier and debugfs, for which a value that is a moment
+ * old will do.
  *
  * The mask of nodes that are being drained, draining_nodes, has no lock: its
  * bits change one by one, and who reads it takes it as it is.

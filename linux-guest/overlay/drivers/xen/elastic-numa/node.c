@@ -437,7 +437,7 @@ static int grow(struct elastic_node *node)
 		elastic_set_draining(node, true);
 		return leave_residue(node, rc);
 	}
-	if (known && node->target && has_blocks(node))
+	if (known && node->target)
 		undo_growth(node, before);
 	if (!known || !node->target || !has_blocks(node)) {
 		/* Programs that never heard of the node need not be told. */
@@ -451,10 +451,8 @@ static int grow(struct elastic_node *node)
 
 static int shrink(struct elastic_node *node)
 {
-	int rc, missing;
+	int rc;
 
-	/* After a detach that was called off. */
-	missing = node->cpus_up ? 0 : bring_cpus_up(node);
 	rc = check_take(node, node->target);
 	if (rc)
 		return rc;
@@ -468,7 +466,7 @@ static int shrink(struct elastic_node *node)
 		return rc;
 	}
 	publish_stable();
-	return rc ?: missing;
+	return rc;
 }
 
 /*
@@ -649,7 +647,8 @@ static int detach(struct elastic_node *node)
  */
 int elastic_node_operate(struct elastic_node *node)
 {
-	int rc;
+	bool missing = node->state == ELASTIC_ONLINE && !node->cpus_up;
+	int rc, up = 0;
 
 	node->error[0] = '\0';
 	pr_info("vnode %u: %s, %llu KiB, target %llu KiB\n", node->vnode,
@@ -668,6 +667,10 @@ int elastic_node_operate(struct elastic_node *node)
 		rc = shrink(node);
 	else
 		rc = grow(node);
+	/* A detach before was called off without them; whatever this has come to. */
+	if (missing && node->state == ELASTIC_ONLINE && !node->cpus_up)
+		up = bring_cpus_up(node);
+	rc = rc ?: up;
 	elastic_op_end();
 	/* What others changed meanwhile may not be on the page. */
 	elastic_topo_refresh();

@@ -34,7 +34,7 @@ static void tell_error(struct elastic_node *node, int err, bool too,
 	elastic_text_clean(text);
 
 	pr_err("vnode %u: %d %s\n", node->vnode, err, text);
-	if (first && !too)
+	if (first && (!too || strstr(node->error, text)))
 		return;
 	snprintf(line, sizeof(line), "%s%d %.*s", first ? "; " : "", err,
 		 first ? 80 : 180, text);
