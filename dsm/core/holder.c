@@ -8,8 +8,9 @@
  *
  * But "there is a hole" may be older than a miss that came meanwhile: the page
  * may have been populated in between, and the guest may know that by way of
- * another host.  So it is asked for once more.  Who waits does not miss again:
- * that ends when all vCPUs wait.
+ * another host.  So it is asked for once more.  So is what was private, which may
+ * be plain memory by now.  Who waits does not miss again: that ends when all vCPUs
+ * wait.
  *
  * Who is no vCPU (a tool of the control domain) is not stopped by his miss.  What he
  * can't have, as it is private at its home or lost with that, is no memory for him;
@@ -264,7 +265,7 @@ static int refused(struct step *s, const struct dsm_msg *msg)
 	     msg->reason == DSM_R_STAYS))
 		return -DSM_E_REASON;
 
-	if (msg->reason == DSM_R_HOLE && page->merged) {
+	if ((msg->reason == DSM_R_HOLE || msg->reason == DSM_R_PRIVATE) && page->merged) {
 		page->merged = false;
 		ask(s, again, flags);
 		return 0;

@@ -95,6 +95,10 @@ static const char *holder_rule(const struct dsm_page *page,
 		return "a write-back beside something else";
 	if (page->wanted && !page->writeback)
 		return "a miss waits for no write-back";
+	if (page->demand && !page->request && !page->wanted)
+		return "somebody waits for what nobody asks for";
+	if (page->stopped && !page->demand)
+		return "somebody is stopped who does not wait";
 	if (!at_home(s) && (page->state == DSM_MODIFIED || page->writeback) &&
 	    !page->grant)
 		return "modified without a grant";

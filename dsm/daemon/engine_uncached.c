@@ -222,14 +222,7 @@ bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry, bool may
 
 bool engine_make_private(struct dsm_engine *e, uint64_t gfn)
 {
-	struct dsm_entry *entry;
-
-	if (engine_simple_step(e, gfn, DSM_EV_PRIVATE))
-		return false;
-	entry = dsm_table_find(&e->table, gfn);
-	if (entry)
-		entry->private_said = in_ms(e);
-	return true;
+	return !engine_simple_step(e, gfn, DSM_EV_PRIVATE);
 }
 
 void engine_look_at_private(struct dsm_engine *e, uint64_t gfn)
@@ -237,8 +230,6 @@ void engine_look_at_private(struct dsm_engine *e, uint64_t gfn)
 	struct dsm_entry *entry = dsm_table_find(&e->table, gfn);
 
 	if (!entry || entry->page.dir.mode != DSM_MODE_PRIVATE || entry->page.dir.phase != DSM_IDLE)
-		return;
-	if (in_ms(e) - entry->private_said < e->p.pin_ns / MS)
 		return;
 	/* What others are about to do with it is done here until it has left: who asks hinders nobody. */
 	entry->special = false;

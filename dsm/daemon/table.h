@@ -57,10 +57,7 @@ struct dsm_entry {
 	bool used_here : 1;		/* at home, and in use: others were told to use it here */
 	bool special;			/* Xen says that it is no plain memory */
 	uint8_t owed;			/* enum owed: whose answer is waited for */
-	union {
-		uint32_t fetched_for;	/* not at home: a vCPU, or none of them: who empties a range */
-		uint32_t private_said;	/* at home, and private: ms, when that was said */
-	};
+	uint32_t fetched_for;		/* not at home: a vCPU, or none of them: who empties a range */
 	uint32_t free_since;		/* ms; used here, or private: nobody refers to it; 0: somebody does */
 	uint64_t owed_since;		/* ns; 0: nobody's */
 	TAILQ_ENTRY(dsm_entry) answer;

@@ -689,6 +689,8 @@ static void prefetches(const void *argument)
 	miss(&h, false, DSM_F_PREFETCH);
 	miss(&h, false, 0);
 	nack(&h, DSM_R_PRIVATE, 3);
+	CHECK(h.out.nr == 1 && !sent(&h, 0, DSM_GETS)->flags, "it may leave by now: asked for who waits");
+	nack(&h, DSM_R_PRIVATE, 4);
 	check_failed(&h, 0, DSM_R_PRIVATE);
 
 	h = holder(DSM_INVALID);
@@ -732,6 +734,8 @@ static void tools(const void *argument)
 		for (next = 0; next < 2; next++)
 			miss(&h, false, next == first ? DSM_F_TOOL : 0);
 		nack(&h, DSM_R_PRIVATE, 1);
+		CHECK(h.out.nr == 1 && sent(&h, 0, DSM_GETS) && h.page.stopped, "that may be older than the second one");
+		nack(&h, DSM_R_PRIVATE, 2);
 		check_failed(&h, 0, DSM_R_PRIVATE);
 	}
 
@@ -754,6 +758,76 @@ static void tools(const void *argument)
 	fine(&h, event(DSM_EV_PRIVATE));
 	tell(&h, 1, DSM_GETS, DSM_F_PREFETCH, 0);
 	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_PRIVATE, "never leaves");
+}
+
+/* A tool that joins others, or is joined: what is whose. */
+static void tools_beside(const void *argument)
+{
+	struct host h = holder(DSM_INVALID);
+	unsigned int beside;
+
+	(void)argument;
+	miss(&h, false, DSM_F_PREFETCH);
+	miss(&h, false, DSM_F_TOOL);
+	nack(&h, DSM_R_HOLE, 1);
+	CHECK(h.out.nr == 1 && sent(&h, 0, DSM_GETS), "nobody waited when that was asked");
+	miss(&h, true, DSM_F_TOOL);
+	nack(&h, DSM_R_PRIVATE, 2);
+	CHECK(h.out.nr == 1 && sent(&h, 0, DSM_GETS), "nor did the second tool");
+	nack(&h, DSM_R_PRIVATE, 3);
+	check_told(&h, "tools alone");
+
+	/* Who is stopped is so when it is asked for again. */
+	miss(&h, false, 0);
+	miss(&h, false, DSM_F_TOOL);
+	nack(&h, DSM_R_HOLE, 4);
+	nack(&h, DSM_R_PRIVATE, 5);
+	check_failed(&h, 0, DSM_R_PRIVATE);
+
+	/* What is asked for when the write-back is answered: for a tool, and for a vCPU too. */
+	for (beside = 0; beside < 2; beside++) {
+		h = holder(DSM_MODIFIED);
+		fine(&h, event(DSM_EV_EVICT));
+		done(&h, DSM_OP_INVALIDATE);
+		if (beside)
+			miss(&h, false, 0);
+		miss(&h, false, DSM_F_TOOL);
+		tell(&h, 0, DSM_PUT_ACK, 0, h.page.grant);
+		CHECK(sent(&h, 0, DSM_GETS) && h.page.stopped == beside, "%u: asked", beside);
+		nack(&h, DSM_R_PRIVATE, 20);
+		if (beside)
+			check_failed(&h, 0, DSM_R_PRIVATE);
+		else
+			check_told(&h, "after a write-back");
+	}
+
+	/* Nobody is stopped by what is here, or any more when it came. */
+	h = holder(DSM_SHARED);
+	miss(&h, false, 0);
+	CHECK(!h.page.stopped, "it is here");
+	h = holder(DSM_INVALID);
+	miss(&h, false, 0);
+	miss(&h, false, DSM_F_TOOL);
+	tell(&h, 0, DSM_DATA_S, 0, 5);
+	done(&h, DSM_OP_INSTALL_S);
+	CHECK(!h.page.stopped, "it came");
+
+	/* With its home goes what is here, and what was asked for nobody. */
+	h = holder(DSM_SHARED);
+	miss(&h, true, DSM_F_TOOL);
+	lose(&h, 0);
+	check_failed(&h, 0, DSM_R_LOST);
+	h = holder(DSM_INVALID);
+	miss(&h, false, DSM_F_PREFETCH);
+	lose(&h, 0);
+	check_failed(&h, 0, DSM_R_LOST);
+
+	/* What can be used at its home a tool's miss makes so, too. */
+	h = holder(DSM_INVALID);
+	h.vm.used_at_home = dsm_bit(0);
+	miss(&h, false, DSM_F_TOOL);
+	nack(&h, DSM_R_STAYS, 1);
+	CHECK(count(&h, DSM_ACT_STAYS) == 1 && h.out.nr == 1, "used there");
 }
 
 /* In use for ever, while others wait: all of them hear it at once, and who asks behind them. */
@@ -1452,6 +1526,7 @@ static const struct test_case cases[] = {
 	{ "leases", leases, NULL },
 	{ "prefetches that get nothing", prefetches, NULL },
 	{ "tools that get nothing", tools, NULL },
+	{ "tools beside others", tools_beside, NULL },
 	{ "prefetches of pages that will be written", prefetches_to_write, NULL },
 	{ "holes that are older than the access", old_holes, NULL },
 	{ "lost hosts", hosts_lost, NULL },

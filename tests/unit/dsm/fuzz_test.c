@@ -38,7 +38,7 @@ static struct dsm_event any_event(const struct dsm_vm *vm,
 			(uint8_t)dice_below(DSM_NR_EVENTS + 1),
 		.from = (uint8_t)dice_below(vm->nr_hosts + 1u),
 		.result = (uint8_t)dice_below(DSM_NR_RESULTS + 1),
-		.flags = dice_below(2) ? 0 : (uint8_t)dice_below(16),
+		.flags = dice_below(2) ? 0 : dice_below(4) ? (uint8_t)dice_below(16) : DSM_F_TOOL,
 		.write = dice_below(2),
 		.msg = {
 			.type = (uint8_t)dice_below(DSM_NR_TYPES + 1),
