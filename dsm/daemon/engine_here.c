@@ -58,12 +58,57 @@ static int map_shared_info(struct dsm_engine *e, uint64_t gfn)
 	return rc == -EBUSY ? -EAGAIN : rc == -EEXIST ? 0 : rc;
 }
 
+static bool needs_frame(const struct dsm_vcpu_msg *call)
+{
+	return call->op == XEN_VCPU_OP && call->cmd == XEN_REGISTER_VCPU_INFO;
+}
+
+bool engine_call_needs(const struct dsm_engine *e, uint64_t gfn)
+{
+	const struct stop *s = &e->vcpus.stop;
+	const struct carried *c;
+
+	/* A PLACE: its vcpu_info. */
+	if (s->placed && s->doing.word[1] / DSM_PAGE_BYTES == gfn)
+		return true;
+	if (!e->vcpus.nr_doing)
+		return false;
+	for (c = e->vcpus.carried; c < e->vcpus.carried + e->p.nr_vcpus; c++)
+		if (c->is_doing && needs_frame(&c->doing) && c->doing.word[0] == gfn)
+			return true;
+	return false;
+}
+
+/*
+ * A tool may have asked for the page that a call waits for, and Xen does not tell one from the
+ * other.  What the home says now may be older than the call, which must not find what is not so.
+ */
+static void join_tool(struct dsm_engine *e, uint64_t gfn)
+{
+	struct dsm_event event = { .type = DSM_EV_MISS, .write = true };
+	struct dsm_entry *entry = dsm_table_find(&e->table, gfn);
+	int rc;
+
+	if (!entry || !entry->page.request || entry->page.stopped || entry->page.operation ||
+	    entry->page.state == DSM_MODIFIED)
+		return;
+	rc = engine_step(e, entry, &event, NULL);
+	if (rc)
+		engine_fail(e, "a miss of gfn 0x%" PRIx64 " by a call: %s", gfn,
+			    dsm_error_name((unsigned int)-rc));
+}
+
 int engine_do_call(struct dsm_engine *e, struct dsm_vcpu_msg *call)
 {
 	int rc = map_shared_info(e, call->word[3]);
 
 	call->word[3] = 0;
-	return rc ? rc : e->p.xen->calls->call(e->p.xen, call);
+	if (rc)
+		return rc;
+	rc = e->p.xen->calls->call(e->p.xen, call);
+	if (rc == -EAGAIN && needs_frame(call))
+		join_tool(e, call->word[0]);
+	return rc;
 }
 
 void engine_send_here(struct dsm_engine *e, const struct dsm_vcpu_msg *m)

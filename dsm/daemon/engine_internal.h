@@ -739,6 +739,13 @@ void engine_set_where(struct dsm_engine *e, unsigned int vcpu, unsigned int host
 /** Return: where the guest has its shared_info, if that is at home and this is; or 0. */
 uint64_t engine_own_shared_info(struct dsm_engine *e);
 
+/* Xen's numbers: the one call that needs a frame, which is word[0]. */
+#define XEN_VCPU_OP		24u
+#define XEN_REGISTER_VCPU_INFO	10u
+
+/** Is something done here for a vCPU elsewhere that needs the frame? */
+bool engine_call_needs(const struct dsm_engine *e, uint64_t gfn);
+
 /**
  * A call that is to be done here, or was: its rc.  word[3]: shared_info, or 0.
  * Return: 0; -EAGAIN: a page is asked for; what Xen says.
@@ -773,8 +780,9 @@ bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry, bool may
 bool engine_make_private(struct dsm_engine *e, uint64_t gfn);
 
 /**
- * Somebody asks for a page of this home.  One that was said to be private pin_ns ago may be
- * plain memory by now, and is asked for as any other: Xen says so again if it is not.
+ * Somebody asks for a page of this home.  One that was said to be private may be plain memory
+ * by now, and is asked for as any other: Xen says so again if it is not.  However soon: who
+ * asks may be a vCPU that ends with the answer, and the last one who asked a tool.
  */
 void engine_look_at_private(struct dsm_engine *e, uint64_t gfn);
 

@@ -136,7 +136,7 @@ static bool tell(struct dsm_engine *e, struct waiter *w)
 	engine_unqueue_waiter(e, w);
 	entry->foreign |= !w->vcpu;
 	/* A call that is done here for a vCPU elsewhere must not find what is not so. */
-	if (!w->vcpu && !e->vcpus.nr_doing && !e->vcpus.stop.placed)
+	if (!w->vcpu && !engine_call_needs(e, w->gfn))
 		event.flags |= DSM_F_TOOL;
 	if (w->vcpu && w->vcpu->needs_token)
 		event.flags |= DSM_F_TOKEN;

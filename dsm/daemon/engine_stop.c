@@ -49,9 +49,6 @@
 #define INFO_NS		(5000 * MS)	/* for the page of a vcpu_info */
 #define AGAIN		MS
 
-#define VCPU_OP			24u	/* Xen's numbers */
-#define REGISTER_VCPU_INFO	10u
-
 static bool is_home(const struct dsm_engine *e)
 {
 	return e->vm.self == e->vm.token_home;
@@ -283,8 +280,8 @@ static bool register_info(struct dsm_engine *e, uint64_t t)
 {
 	struct stop *s = &e->vcpus.stop;
 	struct dsm_vcpu_msg call = {
-		.type = DSM_VCPU_CALL, .vcpu = s->doing.vcpu, .op = VCPU_OP,
-		.cmd = REGISTER_VCPU_INFO, .about = s->doing.vcpu,
+		.type = DSM_VCPU_CALL, .vcpu = s->doing.vcpu, .op = XEN_VCPU_OP,
+		.cmd = XEN_REGISTER_VCPU_INFO, .about = s->doing.vcpu,
 		.word = { s->doing.word[1] / DSM_PAGE_BYTES, s->doing.word[1] % DSM_PAGE_BYTES, 0,
 			  s->doing.word[2] },
 	};

@@ -207,6 +207,42 @@ static void info_that_does_not_come(const void *argument)
 	end();
 }
 
+/* It is no plain memory of the home: the guest can't go on.  For a tool that looks elsewhere it does. */
+static void info_that_can_not_leave(const void *argument)
+{
+	unsigned int i, can;
+
+	(void)argument;
+	for (can = 0; can < 2; can++) {
+		begin_placed(1, 1, 2);
+		node[0].xen.info[1] = 3 * DSM_PAGE_BYTES;
+		node[0].xen.page[3].special = !can;
+		node[0].xen.page[5].special = true;
+		if (can) {
+			/* One that is in use elsewhere is waited for. */
+			node[0].xen.info[1] = 25 * DSM_PAGE_BYTES;
+			node[0].xen.page[25].state = DSM_XEN_STATE_I;
+			node[2].xen.page[25].pinned = true;
+		}
+		CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+		settle();
+		if (can) {
+			CHECK(!node[0].placed && node[1].xen.pauses == 1, "all wait for it");
+			CHECK(played_use(&node[1].xen, NO_VCPU, 5, DSM_XEN_WANT_S, 0) == PLAYED_MISS, "look");
+		}
+		for (i = 0; i < 20 && !node[1].failure[0]; i++) {
+			pass(MS / 10);
+			settle();
+		}
+		if (can)
+			CHECK(!node[1].failure[0] && node[1].xen.page[5].foreign_hole, "'%s'", node[1].failure);
+		else
+			CHECK(strstr(node[1].failure, "gfn 0x3 is needed here, and it can't leave alpha"), "'%s'",
+			      node[1].failure);
+		end();
+	}
+}
+
 /* What is refused changes nothing, wherever it is. */
 static void refusals(const void *argument)
 {
@@ -1528,6 +1564,7 @@ static const struct test_case cases[] = {
 	{ "place: several", several, NULL },
 	{ "place: its vcpu_info", its_vcpu_info, NULL },
 	{ "place: a vcpu_info that does not come", info_that_does_not_come, NULL },
+		{ "place: a vcpu_info that can't leave", info_that_can_not_leave, NULL },
 	{ "place: refusals", refusals, NULL },
 	{ "place: requests", requests, NULL },
 	{ "place: two times", two_times, NULL },

@@ -2412,6 +2412,26 @@ static void prefetch_used(const void *argument)
 	world_end();
 }
 
+/* A tool that joins a prefetch is one all the same. */
+static void prefetch_and_a_tool(const void *argument)
+{
+	struct features features = readers(240, 2);
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	read_pages(0, 1);
+	node[0].xen.page[2].special = true;
+	CHECK(played_use(&node[1].xen, 0, 1, DSM_XEN_WANT_S, 0) == PLAYED_MISS, "brings two more");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	CHECK(in_channel[1][0] == 3, "%u requests", in_channel[1][0]);
+	CHECK(played_use(&node[1].xen, NO_VCPU, 2, DSM_XEN_WANT_S, 0) == PLAYED_MISS, "look");
+	settle_down();
+	CHECK(!node[1].failure[0] && node[1].xen.page[2].foreign_hole, "it finds none: %s", node[1].failure);
+	world_end();
+}
+
 /* Who fetches for nothing fetches less. */
 static void prefetch_wasted(const void *argument)
 {
@@ -3203,6 +3223,59 @@ static void special_page_and_a_tool(const void *argument)
 	world_end();
 }
 
+static void shortly(void)
+{
+	unsigned int h, i, rounds;
+
+	for (rounds = 0; rounds < 4; rounds++) {
+		for (h = 0; h < now_playing.hosts; h++) {
+			dsm_engine_misses(node[h].engine);
+			dsm_engine_run(node[h].engine);
+			for (i = 0; i < now_playing.hosts; i++)
+				while (i != h && deliver(h, i))
+					;
+		}
+		clock_ns += 100 * US;
+		for (h = 0; h < now_playing.hosts; h++)
+			dsm_engine_tick(node[h].engine);
+	}
+}
+
+/*
+ * It is plain memory a moment after a tool was told that it is not: a vCPU that touches
+ * it then has it, as if no tool had looked.  So it is if the tool's answer is on its way.
+ */
+static void plain_after_a_tool(const void *argument)
+{
+	unsigned int late;
+
+	(void)argument;
+	for (late = 0; late < 2; late++) {
+		dice_begin();
+		world_begin(&calm);
+		node[0].xen.page[1].special = true;
+		CHECK(played_use(&node[1].xen, NO_VCPU, 1, DSM_XEN_WANT_S, 0) == PLAYED_MISS, "look");
+		if (late) {
+			dsm_engine_misses(node[1].engine);
+			dsm_engine_run(node[1].engine);
+			CHECK(deliver(1, 0), "asked");
+			dsm_engine_run(node[0].engine);
+			dsm_engine_tick(node[0].engine);
+		} else {
+			shortly();
+			CHECK(node[1].xen.page[1].foreign_hole, "it finds none");
+		}
+		node[0].xen.page[1].special = false;
+		use(1, 0, 1, DSM_XEN_WANT_M);
+		CHECK(!node[0].failure[0] && !node[1].failure[0], "%u: %s", late, node[1].failure);
+		/* What the tool has asked for may come first. */
+		if (node[1].xen.page[1].state != DSM_XEN_STATE_M)
+			use(1, 0, 1, DSM_XEN_WANT_M);
+		CHECK(node[1].xen.page[1].state == DSM_XEN_STATE_M, "%u: it comes", late);
+		world_end();
+	}
+}
+
 static void pinned_page(const void *argument)
 {
 	struct dsm_engine_counts counts;
@@ -3570,9 +3643,11 @@ static void tools_in_line(const void *argument)
 	dice_begin();
 	features.ring = 128;
 	world_begin(&features);
+	/* More than Xen would say of one page. */
 	for (i = 0; i < 80; i++)
-		played_use(&node[1].xen, NO_VCPU, 0, DSM_XEN_WANT_S, 0);
-	CHECK(node[1].xen.in_ring == 80, "%u in the ring", node[1].xen.in_ring);
+		node[1].xen.ring[node[1].xen.in_ring++] = (struct dsm_xen_entry){
+			.miss = { .want = DSM_XEN_WANT_S, .foreign = true },
+		};
 	dsm_engine_misses(node[1].engine);
 	CHECK(!node[1].xen.in_ring, "%u are left in the ring", node[1].xen.in_ring);
 	played_use(&node[1].xen, NO_VCPU, 0, DSM_XEN_WANT_M, 0);
@@ -4194,6 +4269,7 @@ int main(int argc, char **argv)
 		{ "superpages in turn", superpages_in_turn, NULL },
 		{ "prefetch: a reader", prefetch_reader, NULL },
 		{ "prefetch: used", prefetch_used, NULL },
+		{ "a prefetch, and a tool", prefetch_and_a_tool, NULL },
 		{ "prefetch: for nothing", prefetch_wasted, NULL },
 		{ "prefetch: off and on", prefetch_switched, NULL },
 		{ "prefetch: frames and credits", prefetch_frames, NULL },
@@ -4214,6 +4290,7 @@ int main(int argc, char **argv)
 		{ "the clear hint behind others", clear_hint_in_a_queue, NULL },
 		{ "a page that can't leave", special_page, NULL },
 		{ "a page that can't leave, and a tool", special_page_and_a_tool, NULL },
+		{ "plain memory after a tool has looked", plain_after_a_tool, NULL },
 		{ "a page in use", pinned_page, NULL },
 		{ "drop and populate", drop_and_populate, NULL },
 		{ "populate behind the end", populate_behind_the_end, NULL },

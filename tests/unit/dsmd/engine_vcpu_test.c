@@ -431,6 +431,107 @@ static void half_of_the_credits(const void *argument)
 	end();
 }
 
+/*
+ * A tool looks at a page that can't leave its home, beside a call: one that needs that page
+ * must not find a hole where there is memory, whoever asked first; any other is no matter.
+ */
+static void call_and_a_tool(const void *argument)
+{
+	static const struct {
+		unsigned int tool;	/* 0: none; 1: it has asked before, to read; 2: to write; 3: it asks later */
+		uint64_t gfn;		/* that the call needs; or only the same number */
+		bool ends, other;
+	} played[] = {
+		{ 0, 6, true, false }, { 1, 6, true, false }, { 2, 6, true, false }, { 3, 6, true, false },
+		{ 1, 5, false, false }, { 2, 5, false, false }, { 3, 5, false, false },
+		{ 1, 6, false, true }, { 3, 6, false, true },
+	};
+	unsigned int k, i;
+
+	(void)argument;
+	for (k = 0; k < NR(played); k++) {
+		unsigned int want = played[k].tool == 2 ? DSM_XEN_WANT_M : DSM_XEN_WANT_S;
+
+		begin();
+		settle();
+		node[0].xen.page[6].special = true;
+		/* So that the call is tried on and on. */
+		node[0].xen.page[5].pinned = true;
+		if (played[k].other) {
+			node[0].xen.info_gfn = 7;
+			node[1].xen.page[7].state = DSM_XEN_STATE_S;
+		}
+		if (played[k].tool == 1 || played[k].tool == 2) {
+			CHECK(played_use(&node[1].xen, NO_VCPU, 6, want, 0) == PLAYED_MISS, "%u: look", k);
+			look(1);
+			/* Xen has told that somebody writes. */
+			node[1].xen.no_foreign = played[k].tool == 2;
+		}
+		says(0, played[k].other ? a_call(0, 1, BIND_IPI, 1, played[k].gfn) : a_call(0, 1, REGISTER, 1, played[k].gfn));
+		look(0);
+		deliver(0, 1);
+		if (played[k].tool == 3) {
+			settle();
+			played_use(&node[1].xen, NO_VCPU, 6, want, 0);
+		}
+		for (i = 0; i < 20 && !node[1].failure[0]; i++) {
+			settle();
+			pass(MS / 10);
+		}
+		if (played[k].ends)
+			CHECK(strstr(node[1].failure, "gfn 0x6 is needed here, and it can't leave alpha"), "%u: '%s'", k,
+			      node[1].failure);
+		else
+			CHECK(!node[1].failure[0] && node[1].xen.page[6].foreign_hole && node[0].xen.asks[0].type,
+			      "%u: '%s'", k, node[1].failure);
+		end();
+	}
+}
+
+/* The call joins what the tool has asked for once, however often it is tried; and not for ever. */
+static void call_and_a_tool_at_a_hole(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	begin();
+	settle();
+	CHECK(played_guest_frees(&node[0].xen, 6), "a hole");
+	CHECK(played_use(&node[1].xen, NO_VCPU, 6, DSM_XEN_WANT_M, 0) == PLAYED_MISS, "look");
+	look(1);
+	node[1].xen.no_foreign = true;
+	says(0, a_call(0, 1, REGISTER, 1, 6));
+	look(0);
+	deliver(0, 1);
+	for (i = 0; i < 2; i++) {
+		CHECK(in_channel[1][0] == 1 && next_type(1, 0) == DSM_GETM, "answer %u", i);
+		deliver(1, 0);
+		look(0);
+		clock_ns += 100 * MS;
+		dsm_engine_tick(node[1].engine);
+		CHECK(node[1].xen.call_tries == i + 2, "%u tries", node[1].xen.call_tries);
+		deliver(0, 1);
+		look(1);
+	}
+	CHECK(next_type(1, 0) == DSM_VCPU_REPLY, "and that is all");
+	settle();
+	CHECK(!node[0].xen.asks[0].type && logged(0, 0, DSM_VCPU_REPLY)->rc == -EINVAL, "it finds none");
+	/* That is over, and what another call waits for is another page. */
+	node[1].xen.no_foreign = false;
+	CHECK(played_guest_populates(&node[0].xen, 6), "room");
+	node[0].xen.page[6].special = true;
+	node[0].xen.page[5].pinned = true;
+	says(2, a_call(2, 1, REGISTER, 1, 5));
+	settle();
+	CHECK(played_use(&node[1].xen, NO_VCPU, 6, DSM_XEN_WANT_S, 0) == PLAYED_MISS, "look");
+	for (i = 0; i < 20; i++) {
+		settle();
+		pass(MS / 10);
+	}
+	CHECK(!node[1].failure[0] && node[1].xen.page[6].foreign_hole, "a tool: %s", node[1].failure);
+	end();
+}
+
 /* Each call has its own time, which begins anew with the next one. */
 static void tries_of_two_calls(const void *argument)
 {
@@ -1149,6 +1250,8 @@ static const struct test_case cases[] = {
 	{ "vcpus: a call that needs a page", call_that_needs_a_page, NULL },
 	{ "vcpus: a call that never succeeds", call_that_never_succeeds, NULL },
 	{ "vcpus: half of the credits", half_of_the_credits, NULL },
+	{ "vcpus: a call and a tool", call_and_a_tool, NULL },
+	{ "vcpus: a call and a tool, at a hole", call_and_a_tool_at_a_hole, NULL },
 	{ "vcpus: tries of two calls", tries_of_two_calls, NULL },
 	{ "vcpus: shutdown", shutdowns, NULL },
 	{ "vcpus: all are halted", all_halted, NULL },

@@ -67,22 +67,12 @@ static bool is_unread(const struct played_xen *p, unsigned int vcpu)
 	return p->vcpu[vcpu].unsent;
 }
 
-static bool is_foreign_unread(const struct played_xen *p, uint64_t gfn)
-{
-	unsigned int i;
-
-	for (i = 0; i < p->in_ring; i++)
-		if (!p->ring[i].vcpu.type && p->ring[i].miss.foreign && p->ring[i].miss.gfn == gfn)
-			return true;
-	return false;
-}
-
 static void wake(struct played_xen *p, uint64_t gfn)
 {
 	unsigned int i;
 
 	p->wakes++;
-	p->page[gfn].foreign_asks = false;
+	p->page[gfn].foreign_want = 0;
 	p->page[gfn].foreign_hole = false;
 	for (i = 0; i < p->nr_vcpus; i++) {
 		end_hole(&p->vcpu[i], gfn);
@@ -104,9 +94,9 @@ static int show_hole(struct played_xen *p, struct played_page *page, const struc
 	if (page->state != DSM_XEN_STATE_I && page->state != DSM_XEN_STATE_U)
 		return -EINVAL;
 	if (op->vcpu == DSM_XEN_FOREIGN) {
-		/* Not for a miss that the daemon has not read. */
-		if (page->foreign_asks && !is_foreign_unread(p, op->gfn)) {
-			page->foreign_asks = false;
+		/* The daemon has read the first miss that wanted as much, if not the last one. */
+		if (page->foreign_want && page->foreign_first < p->nr_read) {
+			page->foreign_want = 0;
 			page->foreign_hole = true;
 		}
 	} else if (v->waits && v->gfn == op->gfn && !is_unread(p, op->vcpu)) {
@@ -293,6 +283,25 @@ static bool ring_put(struct played_xen *p, const struct dsm_xen_miss *miss)
 	return true;
 }
 
+/* Another domain looks, long after it has looked before: it is told again what was read. */
+static void foreign_looks(struct played_xen *p, uint64_t gfn, uint8_t want)
+{
+	struct played_page *page = &p->page[gfn];
+	struct dsm_xen_miss miss = { .gfn = gfn, .want = want, .foreign = true };
+	uint64_t entry = p->nr_read + p->in_ring;
+
+	if (page->foreign_want >= want && page->foreign_last >= p->nr_read)
+		return;
+	if (miss.want < page->foreign_want)
+		miss.want = page->foreign_want;
+	if (!ring_put(p, &miss))
+		return;
+	if (page->foreign_want < want)
+		page->foreign_first = entry;
+	page->foreign_last = entry;
+	page->foreign_want = miss.want;
+}
+
 static int played_misses(struct dsm_xen *xen, struct dsm_xen_entry *misses,
 			 unsigned int most)
 {
@@ -310,6 +319,7 @@ static int played_misses(struct dsm_xen *xen, struct dsm_xen_entry *misses,
 	memcpy(misses, p->ring, nr * sizeof(*misses));
 	memmove(p->ring, p->ring + nr, (p->in_ring - nr) * sizeof(*misses));
 	p->in_ring -= nr;
+	p->nr_read += nr;
 	if (!p->full)
 		return (int)nr;
 	p->full = false;
@@ -391,7 +401,6 @@ static int played_send_ports(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
 static int played_call(struct dsm_xen *xen, struct dsm_vcpu_msg *m)
 {
 	struct played_xen *p = of(xen);
-	struct dsm_xen_miss miss = { .want = DSM_XEN_WANT_M, .foreign = true };
 
 	p->call_tries++;
 	if (p->break_call)
@@ -404,9 +413,8 @@ static int played_call(struct dsm_xen *xen, struct dsm_vcpu_msg *m)
 		return 0;
 	}
 	if (m->op == 24 && p->page[m->word[0]].state != DSM_XEN_STATE_M) {
-		miss.gfn = m->word[0];
 		if (!p->no_foreign)
-			p->page[miss.gfn].foreign_asks |= ring_put(p, &miss);
+			foreign_looks(p, m->word[0], DSM_XEN_WANT_M);
 		return -EAGAIN;
 	}
 	if (m->op == 24 && p->info[m->about])
@@ -921,10 +929,7 @@ enum played_access played_use(struct played_xen *p, unsigned int vcpu,
 	    (page->state == DSM_XEN_STATE_S && want == DSM_XEN_WANT_S))
 		return PLAYED_DONE;
 	if (vcpu == NO_VCPU) {
-		miss.vcpu = 0;
-		miss.rip = 0;
-		miss.foreign = true;
-		p->page[gfn].foreign_asks |= ring_put(p, &miss);
+		foreign_looks(p, gfn, (uint8_t)want);
 		return PLAYED_MISS;
 	}
 	v = &p->vcpu[vcpu];

@@ -23,7 +23,8 @@ struct played_page {
 	bool elsewhere;			/* its home is: freeing it does nothing */
 	bool special;			/* no plain memory: -EPERM */
 	bool own;			/* not even for an access of another slice */
-	bool foreign_asks;		/* another domain has missed it, and has no answer yet */
+	uint8_t foreign_want;		/* another domain has missed it, and has no answer yet; 0: none has */
+	uint64_t foreign_first, foreign_last;	/* in these entries of the ring, as wanted */
 	bool foreign_hole;		/* it finds no memory, once */
 	uint64_t word[PLAYED_WORDS];
 };
@@ -44,6 +45,7 @@ struct played_xen {
 	struct played_vcpu vcpu[PLAYED_VCPUS];
 	struct dsm_xen_entry ring[128];
 	unsigned int ring_size, in_ring;
+	uint64_t nr_read;		/* entries, ever */
 	bool full;
 	unsigned int pool, host_frames;	/* frames here; that the host could give */
 	unsigned int busy_permille, nomem_permille;
