@@ -1391,10 +1391,12 @@ static void a_hole_too_late(void)
     begin_slice();
     DSM->ring->cons = DSM->prod - DSM->ring_nr;
     waits_from(1, FAR, HERE);
-    DSM->ring->cons = DSM->prod + 1;
-    expect("HOLE", hole_before_reading(1, FAR), 0);
-    expect("waits", dom.vcpu[1]->paused, 1);
     DSM->ring->cons = DSM->prod;
+    current = &of_dom0;
+    expect("others look", look_up(FAR, P2M_ALLOC), p2m_ram_paged);
+    dsm_populate(&dom, _gfn(FAR));
+    expect("what came instead is read", hole_for(1, FAR), 0);
+    expect("waits", dom.vcpu[1]->paused, 1);
     expect("FLUSH", flush(0, 0), 0);
     expect("HOLE", hole_before_reading(1, FAR), 0);
     expect("waits", dom.vcpu[1]->paused, 1);
@@ -3066,6 +3068,130 @@ static void foreign_polled(void)
     expect("not read, so not told again", next_entry().type, 0);
 }
 
+/* Another domain looks at it as a tool does: the look-up, and then it asks. */
+static void foreign_looks(uint64_t gfn, unsigned int write)
+{
+    current = &of_dom0;
+    expect("not here", look_up(gfn, P2M_ALLOC | write), p2m_ram_paged);
+    dsm_populate(&dom, _gfn(gfn));
+}
+
+/* A question that was read and has no answer, and the ring goes on and on. */
+static void foreign_for_ages(void)
+{
+    static const uint32_t further[] = {
+        1, 0xfffe, 0xffff, 0x7fffffff, 0x80000000, 0x80000001, 0xfffff000, 0xffffffff,
+    };
+    unsigned int i;
+
+    for ( i = 0; i < ARRAY_SIZE(further); i++ )
+    {
+        begin_away(100);
+        foreign_looks(AWAY, 0);
+        expect("told", next_entry().gfn, AWAY);
+        foreign_looks(AWAY + 1, 0);
+        DSM->prod += further[i];
+        DSM->ring->prod = DSM->ring->cons = DSM->prod;
+        fake_now += MILLISECS(50);
+        foreign_looks(AWAY, 0);
+        expect("told again", next_entry().gfn, AWAY);
+        expect("HOLE", hole_before_reading(OTHERS, AWAY + 1), 0);
+        expect("an answer", by_dom0(AWAY + 1), p2m_mmio_dm);
+    }
+
+    /* The oldest entry of a full ring, which was not read. */
+    begin_away(100);
+    foreign_looks(AWAY, 0);
+    DSM->ring->prod = DSM->prod = DSM->ring->cons + DSM->ring_nr;
+    fake_now += MILLISECS(50);
+    foreign_looks(AWAY, 0);
+    expect("it is there still", DSM->stats.foreign_lost, 0);
+    expect("HOLE", hole_before_reading(OTHERS, AWAY), 0);
+    expect("no answer", by_dom0(AWAY), p2m_ram_paged);
+}
+
+/* The daemon has read the first report, and stands still: the next one is the last. */
+static void foreign_stalled(void)
+{
+    unsigned int i;
+
+    begin_away(100);
+    DSM->prod = DSM->ring->prod = DSM->ring->cons = 7;
+    foreign_looks(AWAY, 0);
+    expect("read", next_entry().gfn, AWAY);
+    for ( i = 0; i < 40; i++ )
+    {
+        fake_now += MILLISECS(50);
+        foreign_looks(AWAY, 0);
+    }
+    expect("told once more", DSM->ring->prod - DSM->ring->cons, 1);
+}
+
+/* Nothing is left in a place of the frame that had it before. */
+static void foreign_place(void)
+{
+    struct xen_dsm_ring_entry e;
+    unsigned int i;
+
+    begin_away(100);
+    for ( i = 0; i < DSM_FOREIGN; i++ )
+        foreign_looks(AWAY + i, P2M_UNSHARE);
+    DSM->ring->cons = DSM->ring->prod;
+    fake_now += SECONDS(1);
+    foreign_looks(AWAY + i, 0);
+    expect("HOLE", hole_before_reading(OTHERS, AWAY + i), 0);
+    expect("that was the other one's entry", by_dom0(AWAY + i), p2m_ram_paged);
+    e = next_entry();
+    expect("told", e.gfn, AWAY + i);
+    expect("and to read", e.want, XEN_DSM_WANT_S);
+    foreign_looks(AWAY + i, P2M_UNSHARE);
+    expect("to write is more", next_entry().want, XEN_DSM_WANT_M);
+}
+
+/* What there is no room for changes nothing of a question that is out. */
+static void foreign_full(void)
+{
+    begin_away(100);
+    foreign_looks(AWAY, 0);
+    foreign_looks(AWAY + 1, 0);
+    DSM->ring->cons = DSM->prod - DSM->ring_nr;
+    foreign_looks(AWAY, P2M_UNSHARE);
+    foreign_looks(AWAY + 1, P2M_UNSHARE);
+    expect("lost", DSM->stats.foreign_lost, 2);
+    DSM->ring->cons = DSM->prod;
+    expect("HOLE", hole_before_reading(OTHERS, AWAY + 1), 0);
+    expect("as it was asked", by_dom0(AWAY + 1), p2m_mmio_dm);
+    foreign_looks(AWAY, P2M_UNSHARE);
+    expect("when there is room", next_entry().want, XEN_DSM_WANT_M);
+
+    /* Nor is it told later for that. */
+    fake_now += MILLISECS(50);
+    DSM->ring->prod = DSM->prod += DSM->ring_nr;
+    foreign_looks(AWAY, 0);
+    expect("lost", DSM->stats.foreign_lost, 3);
+    DSM->ring->cons = DSM->prod;
+    foreign_looks(AWAY, 0);
+    expect("at once", next_entry().gfn, AWAY);
+}
+
+/* Who writes is answered as who reads, once, and asks as a writer on. */
+static void foreign_writer(void)
+{
+    begin_away(100);
+    foreign_looks(AWAY, P2M_UNSHARE);
+    expect("HOLE", hole_for(OTHERS, AWAY), 0);
+    expect("HOLE", hole_for(OTHERS, AWAY), 0);
+    expect("one note", DSM->nr_foreign_holes, 1);
+
+    foreign_looks(AWAY + 1, P2M_UNSHARE);
+    expect("to write", next_entry().want, XEN_DSM_WANT_M);
+    fake_now += MILLISECS(50);
+    foreign_looks(AWAY + 1, 0);
+    expect("a reader repeats it", next_entry().want, XEN_DSM_WANT_M);
+    foreign_looks(AWAY + 1, P2M_UNSHARE);
+    expect("and it is no more than that", next_entry().type, 0);
+}
+
 /*
  * More frames without memory than there is room for, and a home that takes
  * longer than Xen waits before it reports a miss again.
@@ -3252,6 +3378,11 @@ static const struct test_case cases[] = {
     { "an entry that cannot be put back", not_put_back },
     { "more foreign misses than there is room for", foreign_crowd },
     { "foreign misses that are looked at all the time", foreign_polled },
+    { "foreign misses of long ago", foreign_for_ages },
+    { "foreign misses, and a daemon that stands still", foreign_stalled },
+    { "foreign misses in another one's place", foreign_place },
+    { "foreign misses, and a full ring", foreign_full },
+    { "foreign misses of a writer", foreign_writer },
     { "a home that is slow", slow_home },
     { "how long it took", how_long },
     { "ranges that make no sense", bad_ranges },

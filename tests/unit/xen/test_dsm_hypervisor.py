@@ -2293,6 +2293,9 @@ SEVERAL, LATE, TWICE = "several holes", "a hole too late", "a hole that is told 
 MANY, CROWD = "holes for other domains", "more foreign misses than there is room for"
 ASKED = "foreign misses"
 UNREAD, POLLED = "foreign misses that are not read", "foreign misses that are looked at all the time"
+AGES, STALLED = "foreign misses of long ago", "foreign misses, and a daemon that stands still"
+PLACE, FULL = "foreign misses in another one's place", "foreign misses, and a full ring"
+WRITER = "foreign misses of a writer"
 
 # As MUTANTS, of dsm_hole.c.
 HOLE_MUTANTS = {
@@ -2416,18 +2419,30 @@ HOLES_ELSEWHERE = {
     ),
     "numbers that do not wrap": (
         RINGS,
-        "(int32_t)(ACCESS_ONCE(dsm->ring->cons) - entry) > 0",
+        "dsm->prod - entry > dsm->prod - ACCESS_ONCE(dsm->ring->cons)",
         "dsm->ring->cons > entry",
         LATE,
     ),
-    "the next one is read": (RINGS, "- entry) > 0;", "- entry) >= 0;", LATE),
+    "the next one is read": (RINGS, "prod - entry > dsm->prod", "prod - entry >= dsm->prod", LATE),
     "any other one is read": (
         RINGS,
-        "(int32_t)(ACCESS_ONCE(dsm->ring->cons) - entry) > 0",
+        "dsm->prod - entry > dsm->prod - ACCESS_ONCE(dsm->ring->cons)",
         "ACCESS_ONCE(dsm->ring->cons) != entry",
         LATE,
     ),
-    "numbers of 16 bits": (RINGS, "(int32_t)(ACCESS", "(int16_t)(ACCESS", LATE),
+    "numbers of 16 bits": (RINGS, "dsm->prod - entry >", "(uint16_t)(dsm->prod - entry) >", AGES),
+    "an entry of long ago was not read": (
+        RINGS,
+        "dsm->prod - entry > dsm->prod - ACCESS_ONCE(dsm->ring->cons)",
+        "(int32_t)(ACCESS_ONCE(dsm->ring->cons) - entry) > 0",
+        AGES,
+    ),
+    "what a full ring has was read": (
+        RINGS,
+        "dsm->prod - ACCESS_ONCE(dsm->ring->cons)",
+        "min(dsm->prod - ACCESS_ONCE(dsm->ring->cons), dsm->ring_nr - 1)",
+        AGES,
+    ),
     "nobody goes on": (SOURCE, "            wake_vcpu(d, dsm, op->wanted);", "            ;", ONE),
     "an instruction as any": (ACCESSES, " || dsm_is_at_hole(v);", ";", ONE),
     "what is pending when it stops": (ACCESSES, " || ACCESS_ONCE(w->waiting)", "", ONE),
@@ -2555,6 +2570,42 @@ FOREIGN_MUTANTS = {
         CROWD,
     ),
     "another daemon": ("        dsm->foreign[i].want = 0;\n}", "        ;\n}", MANY),
+    "the first one was read": ("!dsm_ring_was_read(dsm, f->last))) )", "!dsm_ring_was_read(dsm, f->first))) )", STALLED),
+    "the last entry is the first": ("    slot->last = nr;\n", "    slot->last = slot->first;\n", STALLED),
+    "the last entry of the first one": ("    slot->last = nr;\n", "    slot->last = slot->last ?: nr;\n", STALLED),
+    "the first entry of who had the place": (
+        "    if ( !is_known || slot->want < want )\n",
+        "    if ( slot->want < want )\n",
+        PLACE,
+    ),
+    "as much as who had the place": ("    if ( is_known )\n        entry.want", "    if ( slot )\n        entry.want", PLACE),
+    "what is kept of who had the place": ("    slot->want = entry.want;", "    slot->want = max(slot->want, want);", PLACE),
+    "a reader makes less of it": ("    slot->want = entry.want;", "    slot->want = want;", WRITER),
+    "a writer is answered on and on": (
+        "        f->want = 0;\n        f->hole_until = NOW()",
+        "        if ( f->want == XEN_DSM_WANT_S )\n            f->want = 0;\n        f->hole_until = NOW()",
+        WRITER,
+    ),
+    "a full ring ends the question": (
+        "    if ( !slot || !dsm_ring_put(dsm, &entry) )\n    {\n",
+        "    if ( !slot || !dsm_ring_put(dsm, &entry) )\n    {\n        if ( is_known )\n            slot->want = 0;\n",
+        FULL,
+    ),
+    "a full ring has said what more is wanted": (
+        "    if ( !slot || !dsm_ring_put(dsm, &entry) )\n    {\n",
+        "    if ( !slot || !dsm_ring_put(dsm, &entry) )\n    {\n        if ( slot )\n            slot->want = entry.want;\n",
+        FULL,
+    ),
+    "a full ring has the first entry": (
+        "    if ( !slot || !dsm_ring_put(dsm, &entry) )\n    {\n",
+        "    if ( !slot || !dsm_ring_put(dsm, &entry) )\n    {\n        if ( slot )\n            slot->first = nr;\n",
+        FULL,
+    ),
+    "a full ring was told just now": (
+        "    if ( !slot || !dsm_ring_put(dsm, &entry) )\n    {\n",
+        "    if ( !slot || !dsm_ring_put(dsm, &entry) )\n    {\n        if ( slot )\n            slot->since = now;\n",
+        FULL,
+    ),
 }
 
 

@@ -221,8 +221,8 @@ struct xen_dsm_ring {
  * within 50 ms, finds no memory there, and so do others for a millisecond from
  * then on, but not for longer than these 50 ms.  Each frame of the 64 that Xen
  * keeps in mind for other domains has such a time of its own.  It does nothing
- * if the frame is none of these, or if the last PAGE_MISS of it with FOREIGN
- * was not read yet: then they ask again.
+ * if the frame is none of these, or if none of those PAGE_MISSes with FOREIGN
+ * that want as much as the last one was read yet: then they ask again.
  *
  * UNCACHE is for frames that are homed on another slice, -EINVAL otherwise.  A
  * domain that maps a frame in state U finds no memory there, and a hypercall

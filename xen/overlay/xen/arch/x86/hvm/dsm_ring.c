@@ -41,8 +41,12 @@ bool dsm_ring_put(struct dsm_domain *dsm,
 
 bool dsm_ring_was_read(const struct dsm_domain *dsm, uint32_t entry)
 {
-    /* Numbers are modulo 2^32; the daemon may say what it likes. */
-    return dsm->ring && (int32_t)(ACCESS_ONCE(dsm->ring->cons) - entry) > 0;
+    /*
+     * Numbers are modulo 2^32; the daemon may say what it likes.  What was
+     * read is further back than what was not, however long ago that was.
+     */
+    return dsm->ring &&
+           dsm->prod - entry > dsm->prod - ACCESS_ONCE(dsm->ring->cons);
 }
 
 void dsm_end_wait(struct domain *d, unsigned int vcpu)
