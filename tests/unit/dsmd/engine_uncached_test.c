@@ -583,6 +583,7 @@ static void a_hole(const void *argument)
 	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
 	settle();
 	CHECK(node[1].xen.accessed[1].flags == DSM_ACCESS_AGAIN, "not made");
+	CHECK(!counts_of(0).pages, "and nothing special, at its home");
 	played_use(&node[1].xen, 1, GFN, DSM_XEN_WANT_S, 1);
 	settle();
 	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_I && node[1].xen.vcpu[1].at_hole, "a hole, in state %u",
