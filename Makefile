@@ -162,7 +162,7 @@ mutants: setup ## one wrong line at a time, in libgomp, or MUTANTS=toolstack, ds
 	@$(ENTER) python3 -m lab.pipeline.build libgomp-stock
 	@$(ENTER) python3 -m lab.pipeline.mutants $(MUTANTS)
 
-# EXPLORE: words in the names of worlds and mutants, --seed N, --walks N.
+# EXPLORE: words in the names of worlds and mutants; or, without, --seed N, --walks N.
 explore: setup ## the DSM protocol: all states of small worlds, walks through larger ones, mutants (EXPLORE chooses)
 	@$(ENTER) python3 -m benchmarks.explorer $(EXPLORE)
 

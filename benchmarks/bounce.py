@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.arguments import whole
-from benchmarks.results import Metric, write
+from benchmarks.results import Metric, kept
 from benchmarks.ticks import GOAL, LEAST_TICKS, ticks_of
 from lab import bounce
 from lab.artifacts import path_of
@@ -277,7 +277,7 @@ def settings_of(words: Sequence[str]) -> Settings:
     system_map = asked.system_map or asked.kernel.resolve().parent / "System.map"
     for path in (asked.kernel, system_map):
         if not path.is_file():
-            parser.error(f"{path} is not there")
+            parser.error(f"{path} is not there; 'make build STEPS=linux' makes this project's")
     return Settings(
         asked.kernel, system_map, asked.arguments, asked.hosts, asked.loops, asked.settle, asked.seconds, asked.memory,
         asked.delay, asked.lease, asked.forks,
@@ -298,7 +298,7 @@ def main(words: Sequence[str] = ()) -> int:
     print(table(seen, counts, pages))
     asked = {"bounce_hosts": settings.hosts, "bounce_loops": settings.loops, "bounce_arguments": settings.arguments}
     asked |= {"bounce_delay_us": settings.delay_us, "bounce_lease_us": settings.lease_us, "bounce_forks": settings.forks}
-    path = write("bounce", figures, host={**asked, "bounce_kernel": str(settings.kernel)})
+    path = kept("bounce", figures, host={**asked, "bounce_kernel": str(settings.kernel)})
     print(f"bounce: {path}, {time.monotonic() - began:.0f} s")
     return 0
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.machine_code import INDIRECT, Count, Function, NoWay, disassembled, shortest
-from benchmarks.results import Metric, write
+from benchmarks.results import Metric, kept
 from lab.pipeline import build
 from lab.pipeline.paths import BUILD, REPO
 from lab.pipeline.progress import Progress, StepFailed
@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         print(f"\nxenuma: {error}", file=sys.stderr)
         return 1
     show(metrics)
-    print(f"written to {write('dsm-instructions', metrics, emulated=False)}")
+    print(f"written to {kept('dsm-instructions', metrics, emulated=False)}")
     return 0
 
 

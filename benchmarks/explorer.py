@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.arguments import seed_of, whole
-from benchmarks.results import Metric, write
+from benchmarks.results import Metric, kept
 from lab.pipeline import explorer
 from lab.pipeline.mutants import Mutant
 from lab.pipeline.progress import StepFailed
@@ -163,7 +163,7 @@ def main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     if not arguments.words:
-        print(write("explorer", findings.metrics(seed), emulated=False))
+        print(kept("explorer", findings.metrics(seed), emulated=False))
     print(
         f"{len(findings.worlds)} worlds with {sum(each.states for each in findings.worlds)} states, "
         f"{findings.violations} violations, {len(findings.incomplete)} too large; {findings.mutants} mutants, "

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import bounce as played
-from benchmarks.results import Metric, write
+from benchmarks.results import Metric, kept
 from lab import bounce
 from lab.artifacts import path_of
 from lab.bounce import Symbols
@@ -114,7 +114,7 @@ def main(words: Sequence[str] = ()) -> int:
         return 1
     figures = metrics(runs, memory)
     print(table(figures))
-    print(f"vsmp: {write('vsmp', figures, host={'vsmp_rounds': asked.rounds})}")
+    print(f"vsmp: {kept('vsmp', figures, host={'vsmp_rounds': asked.rounds})}")
     return 0
 
 

@@ -170,7 +170,7 @@ def test_what_can_not_be_measured_is_said(
         raise CommandFailedError("no machine")
 
     monkeypatch.setattr(benchmark, "run", refuse)
-    monkeypatch.setattr(benchmark, "write", lambda *_, **__: pytest.fail("a result of nothing"))
+    monkeypatch.setattr(benchmark, "kept", lambda *_, **__: pytest.fail("a result of nothing"))
     assert benchmark.main([f"--kernel={kernel}"]) == 1 and capsys.readouterr().err == "bounce: no machine\n"
 
 

@@ -130,7 +130,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Metric
     monkeypatch.setattr(explorer, "Build", lambda folder: Built(tmp_path / "right"))
     monkeypatch.setattr(explorer, "mutants", lambda: MUTANTS)
     monkeypatch.setattr(explorer, "noticed", lambda build, mutant, folder: "" if mutant is MUTANTS[1] else "2x1: seen")
-    monkeypatch.setattr(module, "write", write)
+    monkeypatch.setattr(module, "kept", write)
     return result
 
 

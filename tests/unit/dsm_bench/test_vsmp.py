@@ -47,7 +47,7 @@ class Played:
         monkeypatch.setattr(vsmp, "path_of", lambda name: folder / "usual" / "vmlinuz")
         monkeypatch.setattr(bounce, "run", self.run)
         self.written: list[Any] = []
-        monkeypatch.setattr(vsmp, "write", lambda name, figures, host: self.written.append((name, figures, host)))
+        monkeypatch.setattr(vsmp, "kept", lambda name, figures, host: self.written.append((name, figures, host)))
 
     def run(self, settings: bounce.Settings) -> tuple[bounce.Seen, Counts, Symbols]:
         assert settings.system_map == settings.kernel.parent / "System.map" and settings.system_map.is_file()
