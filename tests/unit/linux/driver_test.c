@@ -1767,6 +1767,134 @@ static void strays_go_first(const void *argument)
 		CHECK(!test_bit(extent, node.populated), "extent %u was taken for another", extent);
 }
 
+/* A residue that is wanted again while the guest is out of memory: that is no reason to call it off. */
+static void out_of_memory_as_a_residue_grows(const void *argument)
+{
+	int at;
+
+	attach_all(4);
+	for (at = 1; at < 5; at++) {
+		machine.refuses[200] = machine.refuses[140] = true;
+		machine.stuck[0] = machine.busy[9] = true;
+		CHECK(ask(0) == -EBUSY && node.state == ELASTIC_RESIDUAL, "%s", machine.log);
+		memset(machine.refuses, false, sizeof(machine.refuses));
+		nothing_is_stuck();
+		machine.oom_then = true;
+		machine.cancel_at = at;
+		CHECK(!ask(4 * BLOCK_EXTENTS), "step %d: '%s'", at, node.error);
+		check_online(4 * BLOCK_EXTENTS);
+		machine.cancel_at = 0;
+		machine.oom_then = false;
+	}
+}
+
+/* With strays alone it has its new size: what else it lacks nobody asks for. */
+static void strays_beside_a_torn_extent(const void *argument)
+{
+	attach_all(4);
+	memset(&machine.refuses[200], true, 20);
+	CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
+	machine.pages_left = 0;
+	machine.refuses_page[80] = 100 + 1;
+	memset(&machine.in_use[0], true, 80);
+	memset(&machine.in_use[81], true, 2 * BLOCK_EXTENTS - 81);
+	CHECK(!ask(2 * BLOCK_EXTENTS - 1), "%s", machine.log);
+	CHECK(test_bit(80, node.torn), "it is not torn");
+	memset(&machine.refuses[200], false, 20);
+	CHECK(!ask(2 * BLOCK_EXTENTS - 21), "'%s'", node.error);
+	check_online(2 * BLOCK_EXTENTS - 21);
+}
+
+/* What is refused has no effect; nor has a detach that is. */
+static void refused_beside_strays(const void *argument)
+{
+	const u32 *target = argument;
+
+	attach_all(4);
+	memset(&machine.refuses[200], true, 20);
+	CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
+	memset(machine.refuses, false, sizeof(machine.refuses));
+	machine.home_free = 1;
+	CHECK(ask(*target) == -ENOMEM, "%s", machine.log);
+	check_online(2 * BLOCK_EXTENTS);
+	/* Xen kept them, so others would have to make up for them. */
+	memset(&machine.refuses[200], true, 20);
+	CHECK(ask(2 * BLOCK_EXTENTS - 20) == -ENOMEM, "%s", machine.log);
+	CHECK(!strncmp(node.error, "-12 need 40960 KiB, ", 20), "'%s'", node.error);
+	check_online(2 * BLOCK_EXTENTS);
+}
+
+/* A node that has lost a vCPU, which comes with the second try of one command, if there were one. */
+static void tried_once_for_a_cpu(const void *argument)
+{
+	attach_all(2);
+	machine.oom_then = machine.cpu_stays_down = true;
+	machine.cancel_at = 3;
+	CHECK(ask(0) == -ENOMEM && !machine.cpus_up, "%s", machine.log);
+	machine.cancel_at = 0;
+	machine.cpu_stays_down = false;
+	machine.fails[PART_CPUS_UP] = 1;
+	CHECK(ask(2 * BLOCK_EXTENTS) == -EIO, "%s", machine.log);
+	CHECK(!machine.cpus_up && !elastic_node_settled(&node) && node.error[0],
+	      "up %d, '%s'", machine.cpus_up, node.error);
+	CHECK(!ask(2 * BLOCK_EXTENTS) && machine.cpus_up && !node.error[0], "'%s'", node.error);
+}
+
+/* They have gone, and nobody knows: an attempt that fails says that there are none. */
+static void cpus_that_somebody_took(const void *argument)
+{
+	attach_all(2);
+	machine.cpus_up = false;
+	machine.cpu_stays_down = true;
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	CHECK(elastic_node_settled(&node), "whoever took them");
+	CHECK(ask(2 * BLOCK_EXTENTS) == -EIO, "%s", machine.log);
+	node.target = BLOCK_EXTENTS;
+	CHECK(!elastic_node_settled(&node), "nobody asks for them");
+}
+
+/* A residue is nothing that vCPUs may run on, also of a node that had lost one. */
+static void residue_of_a_node_without_cpus(const void *argument)
+{
+	attach_all(2);
+	machine.oom_then = machine.cpu_stays_down = true;
+	machine.cancel_at = 3;
+	CHECK(ask(0) == -ENOMEM && !machine.cpus_up, "%s", machine.log);
+	machine.cancel_at = 0;
+	machine.cpu_stays_down = false;
+	machine.stuck[0] = machine.busy[5] = true;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	check_residue(2);
+}
+
+/* Its vCPUs have come before it is known that there is no more memory: it is none any more. */
+static void residue_that_gets_no_more(const void *argument)
+{
+	leave_in_block_1(BLOCK_EXTENTS);
+	machine.room = 0;
+	CHECK(ask(4 * BLOCK_EXTENTS) == -ENOMEM, "%s", machine.log);
+	check_residue(BLOCK_EXTENTS);
+	nothing_is_stuck();
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+	CHECK(node.nr_detached == 1, "%llu have gone", (unsigned long long)node.nr_detached);
+}
+
+/* What follows the first error has the room that this leaves, and a part of it at least. */
+static void errors_have_room(const void *argument)
+{
+	attach_all(1);
+	node.error[0] = '\0';
+	elastic_node_error(&node, -ENOMEM, "block 3 at 0x118000000 cannot be added");
+	elastic_node_error_too(&node, -EBUSY, "%llu KiB of %llu KiB could not be taken: %s",
+			       10485760ULL, 20971520ULL, "pinned: 123456 pages, pid 31812 (postgres_worker)");
+	CHECK(strstr(node.error, "(postgres_worker)"), "'%s'", node.error);
+	elastic_node_error_too(&node, -EIO, "vCPU 2 does not come up");
+	elastic_node_error_too(&node, -EIO, "vCPU 2 does not come up");
+	CHECK(strstr(node.error, "; -5 vCPU 2 does not come up"), "'%s'", node.error);
+	CHECK(!strstr(strstr(node.error, "vCPU 2") + 1, "vCPU 2"), "'%s'", node.error);
+}
+
 /* What an operation heard of on its way it has tried: the engine does not begin it anew. */
 static void tried_once(const void *argument)
 {
@@ -2580,6 +2708,15 @@ int main(int argc, char **argv)
 		{ "growth: a smaller one, in part", known_and_taken_in_part },
 		{ "attach: counted once", counted_once },
 		{ "driver: what Xen takes by now goes first", strays_go_first },
+		{ "residue: out of memory as it grows", out_of_memory_as_a_residue_grows },
+		{ "residue: no more memory for it", residue_that_gets_no_more },
+		{ "residue: of a node that had lost a vCPU", residue_of_a_node_without_cpus },
+		{ "shrink: strays alone, beside a torn extent", strays_beside_a_torn_extent },
+		{ "shrink: refused, beside strays", refused_beside_strays, &one_block },
+		{ "detach: refused, beside strays", refused_beside_strays, &nothing },
+		{ "growth: a vCPU is tried once", tried_once_for_a_cpu },
+		{ "growth: vCPUs that somebody took", cpus_that_somebody_took },
+		{ "driver: errors have room", errors_have_room },
 		{ "attach: called off for good, and stuck", tried_once, &nothing },
 		{ "attach: a smaller one, tried once", tried_once, &one_block },
 		{ "attach: larger again behind one that failed", larger_behind_a_failure },

@@ -550,10 +550,25 @@ static void unreadable_generation(const void *argument)
 	CHECK(strstr(machine.log, "vnuma/generation cannot be read: -5"), "%s", machine.log);
 }
 
+/* One by one, and the ticker tells of it: a residue is never more than what there is. */
+static void strays_of_a_residue_leave(const void *argument)
+{
+	start();
+	command(4 * BLOCK_EXTENTS);
+	memset(&machine.refuses[100], true, 70);
+	command(0);
+	CHECK(!strcmp(get(GUEST "state"), "residual") && !strcmp(get(GUEST "residual-kb"), "143360"), "%s", asked);
+	memset(machine.refuses, false, sizeof(machine.refuses));
+	machine.extent_ms = 20;
+	command(BLOCK_EXTENTS);
+	CHECK(!strcmp(get(GUEST "state"), "online"), "%s", asked);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{ "requests: a boot", first_boot },
+		{ "requests: what a residue loses as it is wanted again", strays_of_a_residue_leave },
 		{ "requests: an attach", attach },
 		{ "requests: a take", take },
 		{ "requests: a give", give },

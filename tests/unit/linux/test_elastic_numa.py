@@ -1079,7 +1079,7 @@ MUTANTS = {
         "report",
         "if (first && (!too || strstr(node->error, text)))",
         "if (first && !too)",
-        "detach: refused, and a vCPU stays down",
+        "driver: errors have room",
     ),
     "vCPUs that went are there": (
         "node",
@@ -1095,15 +1095,75 @@ MUTANTS = {
     ),
     "strays stay where others can go": (
         "node",
-        "\tif (node->target)\n\t\telastic_release_strays(node);\n",
-        "",
+        "\telastic_release_strays(node);\n\tif (elastic_populated(node) < node->target)",
+        "\tif (elastic_populated(node) < node->target)",
+        "driver: what Xen takes by now goes first",
+    ),
+    "strays of a residue stay": (
+        "node",
+        "\telastic_release_strays(node);\n\tbefore = elastic_populated(node);\n",
+        "\tbefore = elastic_populated(node);\n",
         "driver: what Xen takes by now goes first",
     ),
     "what was less before strays went is less": (
         "node",
-        "\tnode->detach = node->target < elastic_populated(node);\n",
+        "\tif (elastic_populated(node) < node->target)\n\t\treturn grow(node);\n",
         "",
         "driver: what Xen takes by now goes first",
+    ),
+    "strays leave while it is a residue": (
+        "node",
+        "\tif (!node->target)\n\t\trc = detach(node);\n",
+        "\tif (node->target)\n\t\telastic_release_strays(node);\n\tif (!node->target)\n\t\trc = detach(node);\n",
+        "residue: out of memory as it grows",
+    ),
+    "strays leave though the rest has no room": (
+        "node",
+        "node->target + strays_of(node));",
+        "node->target + strays_of(node) + node->range.nr_extents);",
+        "shrink: refused, beside strays",
+    ),
+    "what Xen keeps of strays needs no room": (
+        "node",
+        "\t/* Of what Xen keeps of them others have to make up for. */\n\trc = check_take(node, node->target);\n",
+        "",
+        "shrink: refused, beside strays",
+    ),
+    "strays need room": (
+        "node",
+        "node->target + strays_of(node));",
+        "node->target + 0 * strays_of(node));",
+        "driver: what Xen takes by now goes first",
+    ),
+    "a vCPU is tried twice": (
+        "node",
+        "\tnode->cpus_tried = true;\n",
+        "",
+        "growth: a vCPU is tried once",
+    ),
+    "vCPUs come to a residue": (
+        "node",
+        "if (missing && node->state == ELASTIC_ONLINE && !node->cpus_tried)",
+        "if (missing && !node->cpus_tried)",
+        "residue: of a node that had lost a vCPU",
+    ),
+    "what did not come was there before": (
+        "node",
+        "\tnode->cpus_up = !rc;\n",
+        "\tnode->cpus_up |= !rc;\n",
+        "growth: vCPUs that somebody took",
+    ),
+    "a residue that leaves counts as a detach": (
+        "node",
+        "\tnode->nr_detached += tell;\n",
+        "\tnode->nr_detached += known;\n",
+        "residue: no more memory for it",
+    ),
+    "what follows has 80 characters": (
+        "report",
+        "most = max(80, (int)(sizeof(node->error) - first) - 8);",
+        "most = 80;",
+        "driver: errors have room",
     ),
     "a growth is to blame": (
         "room",
@@ -2330,8 +2390,8 @@ MUTANTS = {
     ),
     "strays stay, others go": (
         "node",
-        "\tif (node->target)\n\t\telastic_release_strays(node);\n",
-        "",
+        "\telastic_release_strays(node);\n\tif (elastic_populated(node) < node->target)",
+        "\tif (elastic_populated(node) < node->target)",
         "torn: as it comes",
     ),
     "a kernel before has left nothing": (

@@ -271,6 +271,12 @@ static void test_undo_that_does_not_work(void)
     ok_("a size that is reached without a vCPU", set(HALF_KB) == 0 &&
         said("the guest says: -5 vCPU 2") && right(HALF_KB));
 
+    boot_with(NODE_KB);
+    world.mood = GUEST_LOSES_A_CPU;
+    fake_set(SAYS "error", "-5 vCPU 2 does not come up");
+    ok_("... and once more, with the same words", set(HALF_KB) == 0 &&
+        said("the guest says: -5 vCPU 2") && right(HALF_KB));
+
     boot_with(0);
     world.mood = GUEST_GARBLES;
     ok_("an undone attach that ends faulty is not called undone",

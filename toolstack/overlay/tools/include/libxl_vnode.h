@@ -105,7 +105,7 @@ int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid,
  *  ERROR_INVAL                 the request makes no sense; nothing was done
  *  ERROR_VNODE_REFUSED         not possible now; nothing has changed
  *  ERROR_VNODE_UNDONE          the guest failed or did not answer in time;
- *                              everything is as before
+ *                              state and size of the node are as before
  *  ERROR_VNODE_RESIDUAL        detach: some memory could not leave
  *  ERROR_VNODE_NOT_UNDONE      the guest failed, and undoing it failed too: not
  *                              as before

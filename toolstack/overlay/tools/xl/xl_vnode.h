@@ -13,7 +13,7 @@ enum {
     VNODE_EXIT_FAILED,      /* no such domain, it stopped, internal error */
     VNODE_EXIT_USAGE,       /* arguments that make no sense */
     VNODE_EXIT_REFUSED,     /* not possible now; nothing has changed */
-    VNODE_EXIT_UNDONE,      /* failed or too slow; all is as before */
+    VNODE_EXIT_UNDONE,      /* failed or too slow; as before */
     VNODE_EXIT_RESIDUAL,    /* some memory could not leave */
     VNODE_EXIT_UNSETTLED,   /* has not ended; the record of it remains */
     VNODE_EXIT_NOT_UNDONE,  /* failed, and undoing it too: not as before */

@@ -96,6 +96,7 @@ enum elastic_phase {
  * @settled: newest generation whose outcome for this node is final
  * @draining: in the mask of the allocator and of the topology page
  * @cpus_up: its vCPUs have come, and have not been asked to leave since
+ * @cpus_tried: the operation at work has asked them to come
  * @reason: why there is a residue, "" where there is none
  * @error: why the last operation failed, "" if it did not
  * @phase_us: time of each phase of the last operation
@@ -129,6 +130,7 @@ struct elastic_node {
 	u64 settled;
 	bool draining;
 	bool cpus_up;
+	bool cpus_tried;
 	char reason[ELASTIC_TEXT_LEN];
 	char error[ELASTIC_TEXT_LEN];
 	u64 phase_us[ELASTIC_NR_PHASES];

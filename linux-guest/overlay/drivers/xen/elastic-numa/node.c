@@ -250,6 +250,7 @@ static int bring_cpus_up(struct elastic_node *node)
 	elastic_phase(ELASTIC_PH_CPUS);
 	rc = elastic_cpus_up(node);
 	node->cpus_up = !rc;
+	node->cpus_tried = true;
 	return rc;
 }
 
@@ -337,6 +338,16 @@ static u32 excess_of(const struct elastic_node *node, u32 target)
 	return populated - min(populated, target);
 }
 
+/* Extents that Xen has refused to take, and whose blocks have gone. */
+static u32 strays_of(const struct elastic_node *node)
+{
+	u32 block, nr = 0;
+
+	for_each_clear_bit(block, node->present, node->range.nr_blocks)
+		nr += elastic_block_populated(node, block);
+	return nr;
+}
+
 static int check_take(struct elastic_node *node, u32 target)
 {
 	return check_room(node, excess_of(node, target) * ELASTIC_EXTENT_PAGES,
@@ -399,7 +410,7 @@ static bool can_stay(const struct elastic_node *node, bool known)
 	       has_blocks(node) && (known || node->cpus_up);
 }
 
-/* What was there before stays, the rest goes, as far as it has room elsewhere. */
+/* What was there before stays, and the rest goes if it has room elsewhere. */
 static void undo_growth(struct elastic_node *node, u32 before)
 {
 	WRITE_ONCE(node->goal, before);
@@ -411,12 +422,17 @@ static int grow(struct elastic_node *node)
 {
 	bool known = node->state == ELASTIC_ONLINE;
 	bool residual = node->state == ELASTIC_RESIDUAL;
-	u32 before = elastic_populated(node);
 	int rc, drained;
+	u32 before;
 
 	transition(node, ELASTIC_EV_GROW);
 	elastic_topo_publish(XTOPO_GROWING, false);
 	elastic_set_draining(node, false);
+	/* Of a residue when it is none any more: its size is the residue's till then. */
+	elastic_release_strays(node);
+	before = elastic_populated(node);
+	if (node->target >= before)
+		node->detach = false;
 
 	do {
 		rc = grow_to_target(node);
@@ -453,6 +469,14 @@ static int shrink(struct elastic_node *node)
 {
 	int rc;
 
+	/* Strays need no room, and go first, but not if the rest can not. */
+	rc = check_take(node, node->target + strays_of(node));
+	if (rc)
+		return rc;
+	elastic_release_strays(node);
+	if (elastic_populated(node) < node->target)
+		return grow(node);
+	/* Of what Xen keeps of them others have to make up for. */
 	rc = check_take(node, node->target);
 	if (rc)
 		return rc;
@@ -656,11 +680,8 @@ int elastic_node_operate(struct elastic_node *node)
 		elastic_kib(elastic_populated(node)),
 		elastic_kib(node->target));
 
+	node->cpus_tried = false;
 	elastic_op_begin(node, node->target < elastic_populated(node));
-	/* What nobody uses needs no room: without it something may be missing. */
-	if (node->target)
-		elastic_release_strays(node);
-	node->detach = node->target < elastic_populated(node);
 	if (!node->target)
 		rc = detach(node);
 	else if (node->detach && node->state == ELASTIC_ONLINE)
@@ -668,7 +689,7 @@ int elastic_node_operate(struct elastic_node *node)
 	else
 		rc = grow(node);
 	/* A detach before was called off without them; whatever this has come to. */
-	if (missing && node->state == ELASTIC_ONLINE && !node->cpus_up)
+	if (missing && node->state == ELASTIC_ONLINE && !node->cpus_tried)
 		up = bring_cpus_up(node);
 	rc = rc ?: up;
 	elastic_op_end();

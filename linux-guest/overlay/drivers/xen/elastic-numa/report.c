@@ -28,6 +28,7 @@ static void tell_error(struct elastic_node *node, int err, bool too,
 {
 	char text[ELASTIC_TEXT_LEN], line[ELASTIC_TEXT_LEN];
 	size_t first = strlen(node->error);
+	int most = 180;
 
 	vscnprintf(text, sizeof(text), fmt, args);
 	/* Some of it may have come out of xenstore or from a program. */
@@ -36,8 +37,10 @@ static void tell_error(struct elastic_node *node, int err, bool too,
 	pr_err("vnode %u: %d %s\n", node->vnode, err, text);
 	if (first && (!too || strstr(node->error, text)))
 		return;
+	if (first)
+		most = max(80, (int)(sizeof(node->error) - first) - 8);
 	snprintf(line, sizeof(line), "%s%d %.*s", first ? "; " : "", err,
-		 first ? 80 : 180, text);
+		 min(most, 180), text);
 	/* For what follows the end of the first one makes room. */
 	first = min(first, sizeof(node->error) - 1 - strlen(line));
 	snprintf(node->error + first, sizeof(node->error) - first, "%s", line);

@@ -474,11 +474,17 @@ static int lock_and_load(libxl__gc *gc, vnode_op *op, libxl__flock **lock,
     return rc;
 }
 
-/* Sizes and states are right; what the guest has to say of it all the same. */
+/*
+ * Sizes and states are right; what the guest has to say of it all the same.  An
+ * operation begins without an error: what is there after one that has changed
+ * something is of that one, also if it is the same as before.
+ */
 static void say_error(libxl__gc *gc, const vnode_op *op,
                       const struct vnode_report *r)
 {
-    if (r->error[0] && strcmp(r->error, op->heard))
+    if (r->error[0] &&
+        (strcmp(r->error, op->heard) || r->current_kb != op->before_kb ||
+         comparable(r->state) != op->before_state))
         LOGD(WARN, op->domid, "vnode %u: the guest says: %s", op->rec.vnode,
              r->error);
 }
