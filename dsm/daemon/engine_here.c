@@ -89,8 +89,15 @@ static void join_tool(struct dsm_engine *e, uint64_t gfn)
 	struct dsm_entry *entry = dsm_table_find(&e->table, gfn);
 	int rc;
 
-	if (!entry || !entry->page.request || entry->page.stopped || entry->page.operation ||
-	    entry->page.state == DSM_MODIFIED)
+	/* What came in this turn, an INV say, may have an operation due. */
+	if (entry && entry->page.operation) {
+		engine_flush(e);
+		if (e->has_failed)
+			return;
+		entry = dsm_table_find(&e->table, gfn);
+	}
+	if (!entry || !(entry->page.request || entry->page.wanted) || entry->page.stopped ||
+	    entry->page.operation || entry->page.state == DSM_MODIFIED)
 		return;
 	rc = engine_step(e, entry, &event, NULL);
 	if (rc)

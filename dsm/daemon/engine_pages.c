@@ -201,8 +201,10 @@ static unsigned int taken(struct dsm_engine *e, struct dsm_entry *entry, int rc)
 		return DSM_OP_BUSY;
 	case -ENOENT:
 		/* What is homed elsewhere is no hole when the guest frees it. */
-		if (at_home(e, entry) && entry->page.state == DSM_MODIFIED)
+		if (at_home(e, entry) && entry->page.state == DSM_MODIFIED) {
+			entry->used_here = false;
 			return DSM_OP_ABSENT;
+		}
 		break;
 	}
 	return broken(e, entry, rc);

@@ -233,7 +233,7 @@ void engine_look_at_private(struct dsm_engine *e, uint64_t gfn)
 		return;
 	/* What others are about to do with it is done here until it has left: who asks hinders nobody. */
 	entry->special = false;
-	entry->used_here = true;
+	entry->used_here = e->vm.used_at_home != 0;
 	make_public(e, entry);
 }
 

@@ -207,6 +207,43 @@ static void info_that_does_not_come(const void *argument)
 	end();
 }
 
+/* What a PLACE has given up needs no frame any more. */
+static void info_given_up(const void *argument)
+{
+	unsigned int i, late;
+
+	(void)argument;
+	for (late = 0; late < 2; late++) {
+		begin_placed(1, 1, 2);
+		node[0].xen.info[1] = 25 * DSM_PAGE_BYTES;
+		node[0].xen.page[25].state = DSM_XEN_STATE_I;
+		node[2].xen.page[25].pinned = true;
+		CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+		settle();
+		for (i = 0; i < 5200 && !node[0].placed; i++) {
+			pass(MS);
+			settle();
+		}
+		CHECK(node[0].placed == 1, "given up");
+		for (i = 0; late && i < 40; i++) {
+			pass(MS / 4);
+			settle();
+		}
+		node[2].xen.page[25].pinned = false;
+		node[2].xen.page[25].special = true;
+		for (i = 0; i < 10; i++) {
+			pass(MS / 4);
+			settle();
+			if (late && !i)
+				CHECK(played_use(&node[1].xen, NO_VCPU, 25, DSM_XEN_WANT_M, 0) == PLAYED_MISS,
+				      "look");
+		}
+		CHECK(!node[1].failure[0], "%u: nobody waits for it: %s", late, node[1].failure);
+		CHECK(!late || node[1].xen.page[25].foreign_hole, "%u: told", late);
+		end();
+	}
+}
+
 /* It is no plain memory of the home: the guest can't go on.  For a tool that looks elsewhere it does. */
 static void info_that_can_not_leave(const void *argument)
 {
@@ -1565,6 +1602,7 @@ static const struct test_case cases[] = {
 	{ "place: its vcpu_info", its_vcpu_info, NULL },
 	{ "place: a vcpu_info that does not come", info_that_does_not_come, NULL },
 		{ "place: a vcpu_info that can't leave", info_that_can_not_leave, NULL },
+	{ "place: a vcpu_info that is given up", info_given_up, NULL },
 	{ "place: refusals", refusals, NULL },
 	{ "place: requests", requests, NULL },
 	{ "place: two times", two_times, NULL },

@@ -1382,6 +1382,78 @@ static void off_meanwhile(const void *argument)
 	end();
 }
 
+/* What a home has looked at once more, or found to be a hole, is forgotten when nothing is left of it. */
+static void looked_at_and_forgotten(const void *argument)
+{
+	unsigned int i, k, is_on;
+
+	(void)argument;
+	/* In use, and nobody can use it there: an ordinary page. */
+	begin();
+	settle();
+	node[0].xen.page[GFN].special = true;
+	for (k = 0; k < 2; k++) {
+		CHECK(played_use(&node[1].xen, NO_VCPU, GFN, DSM_XEN_WANT_S, 0) == PLAYED_MISS, "look");
+		for (i = 0; i < (k ? 100 : 4); i++) {
+			settle();
+			pass(MS / 10);
+		}
+		CHECK(node[1].xen.page[GFN].foreign_hole == !k, "%u: told", k);
+		node[1].xen.page[GFN].foreign_hole = false;
+		node[0].xen.page[GFN].special = false;
+		node[0].xen.page[GFN].pinned = true;
+	}
+	CHECK(!counts_of(0).pages, "%u pages are known at its home", (unsigned int)counts_of(0).pages);
+	end();
+
+	for (is_on = 0; is_on < 2; is_on++) {
+		if (is_on)
+			begin_uncached();
+		else
+			begin();
+		settle();
+		node[0].xen.page[GFN].special = true;
+		if (is_on)
+			CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+		else
+			CHECK(played_use(&node[1].xen, NO_VCPU, GFN, DSM_XEN_WANT_S, 0) == PLAYED_MISS, "look");
+		for (i = 0; i < 4; i++) {
+			settle();
+			pass(MS / 10);
+		}
+		CHECK(is_on || node[1].xen.page[GFN].foreign_hole, "%u: told", is_on);
+		node[0].xen.page[GFN].special = false;
+		CHECK(played_guest_frees(&node[0].xen, GFN), "%u: freed", is_on);
+		played_use(&node[2].xen, 2, GFN, DSM_XEN_WANT_S, 1);
+		for (i = 0; i < 4; i++) {
+			settle();
+			pass(MS / 10);
+		}
+		CHECK(node[2].xen.vcpu[2].at_hole, "%u: finds it: %s", is_on, node[2].failure);
+		pass(1000 * MS);
+		settle();
+		CHECK(!counts_of(0).pages, "%u: %u pages are known at its home", is_on,
+		      (unsigned int)counts_of(0).pages);
+		end();
+	}
+}
+
+/* A ring that is let go leaves for who needs it. */
+static void ring_let_go(const void *argument)
+{
+	(void)argument;
+	rings = true;
+	begin_uncached();
+	node[0].xen.page[GFN].pinned = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	node[0].xen.page[GFN].pinned = false;
+	played_need(&node[1].xen, 1, GFN, 0xabc);
+	settle();
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_M, "it comes: %s", node[1].failure);
+	end();
+	rings = false;
+}
+
 static const struct test_case cases[] = {
 	{ "uncached: a grant table", special, NULL },
 	{ "uncached: another home", of_another_home, NULL },
@@ -1409,6 +1481,8 @@ static const struct test_case cases[] = {
 	{ "uncached: no answer", silent, NULL },
 	{ "uncached: a range that closes", closing, NULL },
 	{ "uncached: off meanwhile", off_meanwhile, NULL },
+	{ "uncached: looked at and forgotten", looked_at_and_forgotten, NULL },
+	{ "uncached: a ring that is let go", ring_let_go, NULL },
 	{ "uncached: stops with a full ring", stops_with_a_full_ring, NULL },
 	{ "uncached: widths", widths, NULL },
 	{ "uncached: plain again", plain_again, NULL },

@@ -532,6 +532,224 @@ static void call_and_a_tool_at_a_hole(const void *argument)
 	end();
 }
 
+/* The tool's question waits for a write-back when the call comes, or has just gone. */
+static void call_and_a_tool_at_a_writeback(const void *argument)
+{
+	unsigned int k, late;
+
+	(void)argument;
+	for (late = 0; late < 2; late++) {
+		begin();
+		settle();
+		CHECK(played_use(&node[1].xen, 1, 6, DSM_XEN_WANT_M, 1) == PLAYED_MISS, "wants it");
+		settle();
+		CHECK(node[1].xen.page[6].state == DSM_XEN_STATE_M, "has it");
+		CHECK(!dsm_engine_evacuate(node[1].engine, 6, 7), "give it up");
+		look(1);
+		CHECK(next_type(1, 0) == DSM_PUTM, "%s", dsm_type_name(next_type(1, 0)));
+		CHECK(played_use(&node[1].xen, NO_VCPU, 6, DSM_XEN_WANT_M, 0) == PLAYED_MISS, "look");
+		look(1);
+		/* Xen has told that somebody writes. */
+		node[1].xen.no_foreign = true;
+		if (late) {
+			deliver(1, 0);
+			look(0);
+			deliver(0, 1);	/* PUT_ACK: now it is asked for */
+			CHECK(next_type(1, 0) == DSM_GETM, "asked");
+		}
+		says(0, a_call(0, 1, REGISTER, 1, 6));
+		look(0);
+		deliver(0, 1);
+		node[0].xen.page[6].special = true;
+		for (k = 0; k < 6; k++) {
+			settle();
+			pass(0);
+		}
+		CHECK(strstr(node[1].failure, "gfn 0x6 is needed here"), "%u: '%s'", late, node[1].failure);
+		end();
+	}
+}
+
+/* An operation of that page is due when the call comes, or was. */
+static void call_and_a_tool_at_an_operation(const void *argument)
+{
+	unsigned int k, due;
+
+	(void)argument;
+	for (due = 0; due < 2; due++) {
+		begin();
+		settle();
+		played_use(&node[1].xen, 1, 6, DSM_XEN_WANT_S, 1);
+		settle();
+		CHECK(node[1].xen.page[6].state == DSM_XEN_STATE_S, "a copy");
+		CHECK(played_use(&node[0].xen, 0, 6, DSM_XEN_WANT_M, 1) == PLAYED_MISS, "the home writes");
+		look(0);
+		CHECK(next_type(0, 1) == DSM_INV, "INV");
+		CHECK(played_use(&node[1].xen, NO_VCPU, 6, DSM_XEN_WANT_M, 0) == PLAYED_MISS, "look");
+		look(1);
+		CHECK(next_type(1, 0) == DSM_GETM, "asked");
+		node[1].xen.no_foreign = true;
+		if (!due) {
+			/* The call comes first. */
+			deliver(0, 1);
+			look(1);
+		}
+		says(0, a_call(3, 1, REGISTER, 1, 6));
+		look(0);
+		if (due)
+			deliver(0, 1);
+		deliver(0, 1);
+		node[0].xen.page[6].special = true;
+		for (k = 0; k < 6; k++) {
+			settle();
+			pass(0);
+		}
+		CHECK(strstr(node[1].failure, "gfn 0x6 is needed here"), "%u: '%s'", due, node[1].failure);
+		end();
+	}
+}
+
+/* There is a copy still when the call comes; a tool alone ends nothing. */
+static void call_and_a_tool_at_a_copy(const void *argument)
+{
+	unsigned int k, calls;
+
+	(void)argument;
+	for (calls = 0; calls < 2; calls++) {
+		begin();
+		settle();
+		played_use(&node[1].xen, 1, 6, DSM_XEN_WANT_S, 1);
+		settle();
+		CHECK(node[1].xen.page[6].state == DSM_XEN_STATE_S, "a copy");
+		/* The home writes, and INV is on its way. */
+		CHECK(played_use(&node[0].xen, 0, 6, DSM_XEN_WANT_M, 1) == PLAYED_MISS, "the home writes");
+		look(0);
+		CHECK(next_type(0, 1) == DSM_INV, "INV");
+		CHECK(played_use(&node[1].xen, NO_VCPU, 6, DSM_XEN_WANT_M, 0) == PLAYED_MISS, "look");
+		look(1);
+		CHECK(next_type(1, 0) == DSM_GETM, "asked");
+		node[1].xen.no_foreign = true;
+		if (calls) {
+			says(2, a_call(2, 1, REGISTER, 1, 6));
+			CHECK(next_type(2, 1) == DSM_VCPU_CALL, "CALL");
+			deliver(2, 1);
+		}
+		node[0].xen.page[6].special = true;
+		for (k = 0; k < 6; k++) {
+			settle();
+			pass(0);
+		}
+		if (calls)
+			CHECK(strstr(node[1].failure, "gfn 0x6 is needed here"), "'%s'", node[1].failure);
+		else
+			CHECK(!node[1].failure[0] && node[1].xen.page[6].foreign_hole, "a tool alone");
+		end();
+	}
+}
+
+/* A call that found the hole which a tool had been told of waits for nothing: the tool's next look is its own. */
+static void call_that_is_done_and_a_tool(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	begin();
+	settle();
+	node[0].xen.page[6].special = true;
+	CHECK(played_use(&node[1].xen, NO_VCPU, 6, DSM_XEN_WANT_M, 0) == PLAYED_MISS, "look");
+	look(1);
+	CHECK(next_type(1, 0) == DSM_GETM, "asked");
+	node[1].xen.page[6].foreign_hole = true;
+	says(0, a_call(0, 1, REGISTER, 1, 6));
+	look(0);
+	deliver(0, 1);
+	for (i = 0; i < 6; i++) {
+		settle();
+		pass(0);
+	}
+	CHECK(!node[0].xen.asks[0].type && logged(0, 0, DSM_VCPU_REPLY)->rc == -EINVAL, "done");
+	CHECK(!node[1].failure[0] && node[1].xen.page[6].foreign_hole, "told: %s", node[1].failure);
+	end();
+}
+
+/* The home is slow, and Xen reports the call's miss again and again: two answers are enough. */
+static void call_that_misses_again(const void *argument)
+{
+	unsigned int i, k;
+
+	(void)argument;
+	begin();
+	settle();
+	CHECK(played_guest_frees(&node[0].xen, 6), "a hole");
+	says(0, a_call(0, 1, REGISTER, 1, 6));
+	look(0);
+	deliver(0, 1);
+	look(1);
+	for (i = 0; i < 3 && node[0].xen.asks[0].type; i++) {
+		CHECK(i < 2 && in_channel[1][0] == 1 && next_type(1, 0) == DSM_GETM, "answer %u", i);
+		for (k = 0; k < 4; k++) {
+			clock_ns += 100 * MS;
+			dsm_engine_tick(node[1].engine);
+			look(1);
+		}
+		deliver(1, 0);
+		look(0);
+		deliver(0, 1);
+		look(1);
+		if (next_type(1, 0) == DSM_VCPU_REPLY)
+			break;
+	}
+	settle();
+	CHECK(!node[0].xen.asks[0].type && logged(0, 0, DSM_VCPU_REPLY)->rc == -EINVAL, "it finds none");
+	end();
+}
+
+/* A tool reads what a call waits for, which Xen had no room to say. */
+static void call_and_a_tool_that_reads(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	begin();
+	settle();
+	node[0].xen.page[6].special = true;
+	node[1].xen.no_foreign = true;
+	says(0, a_call(0, 1, REGISTER, 1, 6));
+	look(0);
+	deliver(0, 1);
+	CHECK(played_use(&node[1].xen, NO_VCPU, 6, DSM_XEN_WANT_S, 0) == PLAYED_MISS, "look");
+	look(1);
+	for (i = 0; i < 4; i++) {
+		settle();
+		pass(0);
+	}
+	CHECK(strstr(node[1].failure, "gfn 0x6 is needed here"), "'%s'", node[1].failure);
+	end();
+}
+
+/* The last vCPU's call needs the frame. */
+static void last_vcpus_call_and_a_tool(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	begin();
+	settle();
+	node[0].xen.page[6].special = true;
+	node[1].xen.no_foreign = true;
+	says(0, a_call(3, 1, REGISTER, 1, 6));
+	look(0);
+	deliver(0, 1);
+	CHECK(played_use(&node[1].xen, NO_VCPU, 6, DSM_XEN_WANT_M, 0) == PLAYED_MISS, "look");
+	look(1);
+	for (i = 0; i < 4; i++) {
+		settle();
+		pass(0);
+	}
+	CHECK(strstr(node[1].failure, "gfn 0x6 is needed here"), "'%s'", node[1].failure);
+	end();
+}
+
 /* Each call has its own time, which begins anew with the next one. */
 static void tries_of_two_calls(const void *argument)
 {
@@ -1252,6 +1470,13 @@ static const struct test_case cases[] = {
 	{ "vcpus: half of the credits", half_of_the_credits, NULL },
 	{ "vcpus: a call and a tool", call_and_a_tool, NULL },
 	{ "vcpus: a call and a tool, at a hole", call_and_a_tool_at_a_hole, NULL },
+	{ "vcpus: a call and a tool, at a write-back", call_and_a_tool_at_a_writeback, NULL },
+	{ "vcpus: a call and a tool, at an operation", call_and_a_tool_at_an_operation, NULL },
+	{ "vcpus: a call and a tool, at a copy", call_and_a_tool_at_a_copy, NULL },
+	{ "vcpus: a call that is done, and a tool", call_that_is_done_and_a_tool, NULL },
+	{ "vcpus: a call that misses again", call_that_misses_again, NULL },
+	{ "vcpus: a call, and a tool that reads", call_and_a_tool_that_reads, NULL },
+	{ "vcpus: the last one's call, and a tool", last_vcpus_call_and_a_tool, NULL },
 	{ "vcpus: tries of two calls", tries_of_two_calls, NULL },
 	{ "vcpus: shutdown", shutdowns, NULL },
 	{ "vcpus: all are halted", all_halted, NULL },
