@@ -760,6 +760,47 @@ static void tools(const void *argument)
 	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_PRIVATE, "never leaves");
 }
 
+/* What is old, and what is not: a pin, or that it stays, is said of now; what is asked for again is the same. */
+static void asked_once_more(const void *argument)
+{
+	static const struct {
+		enum dsm_reason reason;
+		unsigned int action;
+	} said[] = {
+		{ DSM_R_PIN, DSM_ACT_WAKE }, { DSM_R_STAYS, DSM_ACT_STAYS },
+		{ DSM_R_HOLE, DSM_ACT_SEND }, { DSM_R_PRIVATE, DSM_ACT_SEND },
+	};
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+		struct host h = holder(DSM_INVALID);
+
+		h.vm.used_at_home = dsm_bit(0);
+		miss(&h, true, 0);
+		miss(&h, true, DSM_F_TOOL);
+		nack(&h, said[i].reason, 1);
+		CHECK(h.out.nr == 1 && h.out.action[0].type == said[i].action, "%u: what is done", i);
+		CHECK(said[i].action != DSM_ACT_SEND || sent(&h, 0, DSM_GETM), "%u: to write, as before", i);
+	}
+}
+
+/* Who waits, and for what: a struct that no event makes. */
+static void who_waits(const void *argument)
+{
+	struct host h = holder(DSM_INVALID);
+
+	(void)argument;
+	h.page.demand = true;
+	CHECK(dsm_page_broken_rule(&h.page, &h.vm), "waits for what nobody asks for");
+	h.page.request = DSM_GETS;
+	CHECK(!dsm_page_broken_rule(&h.page, &h.vm), "it is asked for");
+	h.page.stopped = true;
+	CHECK(!dsm_page_broken_rule(&h.page, &h.vm), "and stops somebody");
+	h.page.demand = false;
+	CHECK(dsm_page_broken_rule(&h.page, &h.vm), "stopped, and does not wait");
+}
+
 /* A tool that joins others, or is joined: what is whose. */
 static void tools_beside(const void *argument)
 {
@@ -1527,6 +1568,8 @@ static const struct test_case cases[] = {
 	{ "prefetches that get nothing", prefetches, NULL },
 	{ "tools that get nothing", tools, NULL },
 	{ "tools beside others", tools_beside, NULL },
+	{ "what is asked for once more", asked_once_more, NULL },
+	{ "who waits, and for what", who_waits, NULL },
 	{ "prefetches of pages that will be written", prefetches_to_write, NULL },
 	{ "holes that are older than the access", old_holes, NULL },
 	{ "lost hosts", hosts_lost, NULL },

@@ -3110,6 +3110,30 @@ static void foreign_for_ages(void)
     expect("no answer", by_dom0(AWAY), p2m_ram_paged);
 }
 
+/* cons is what the daemon says it has read, prod in the ring nothing that it may say. */
+static void foreign_lied(void)
+{
+    uint32_t ahead[] = { 1, 2, 0x7fffffff, 0x80000000 };
+    unsigned int i;
+
+    for ( i = 0; i < ARRAY_SIZE(ahead); i++ )
+    {
+        begin_away(100);
+        DSM->prod = DSM->ring->prod = DSM->ring->cons = 5000;
+        foreign_looks(AWAY, 0);
+        DSM->ring->cons = DSM->prod + ahead[i];
+        expect("HOLE", hole_before_reading(OTHERS, AWAY), 0);
+        expect("what is not there yet was not read", by_dom0(AWAY), p2m_ram_paged);
+    }
+
+    begin_away(100);
+    foreign_looks(AWAY, 0);
+    DSM->ring->cons = DSM->prod;
+    DSM->ring->prod = 0;
+    expect("HOLE", hole_before_reading(OTHERS, AWAY), 0);
+    expect("its prod is nobody's business", by_dom0(AWAY), p2m_mmio_dm);
+}
+
 /* The daemon has read the first report, and stands still: the next one is the last. */
 static void foreign_stalled(void)
 {
@@ -3378,6 +3402,7 @@ static const struct test_case cases[] = {
     { "an entry that cannot be put back", not_put_back },
     { "more foreign misses than there is room for", foreign_crowd },
     { "foreign misses that are looked at all the time", foreign_polled },
+    { "foreign misses, and a daemon that lies", foreign_lied },
     { "foreign misses of long ago", foreign_for_ages },
     { "foreign misses, and a daemon that stands still", foreign_stalled },
     { "foreign misses in another one's place", foreign_place },

@@ -2294,6 +2294,7 @@ MANY, CROWD = "holes for other domains", "more foreign misses than there is room
 ASKED = "foreign misses"
 UNREAD, POLLED = "foreign misses that are not read", "foreign misses that are looked at all the time"
 AGES, STALLED = "foreign misses of long ago", "foreign misses, and a daemon that stands still"
+LIED = "foreign misses, and a daemon that lies"
 PLACE, FULL = "foreign misses in another one's place", "foreign misses, and a full ring"
 WRITER = "foreign misses of a writer"
 
@@ -2442,6 +2443,18 @@ HOLES_ELSEWHERE = {
         "dsm->prod - ACCESS_ONCE(dsm->ring->cons)",
         "min(dsm->prod - ACCESS_ONCE(dsm->ring->cons), dsm->ring_nr - 1)",
         AGES,
+    ),
+    "what the daemon says there is": (
+        RINGS,
+        "return dsm->ring &&\n           dsm->prod - entry > dsm->prod -",
+        "return dsm->ring &&\n           dsm->prod - entry > dsm->ring->prod -",
+        LIED,
+    ),
+    "what is not there yet was read": (
+        RINGS,
+        "dsm->prod - entry > dsm->prod - ACCESS_ONCE(dsm->ring->cons);",
+        "(dsm->prod - entry > dsm->prod - dsm->ring->cons || dsm->prod - dsm->ring->cons > dsm->ring_nr);",
+        LIED,
     ),
     "nobody goes on": (SOURCE, "            wake_vcpu(d, dsm, op->wanted);", "            ;", ONE),
     "an instruction as any": (ACCESSES, " || dsm_is_at_hole(v);", ";", ONE),
