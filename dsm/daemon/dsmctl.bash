@@ -2,6 +2,24 @@
 # shellcheck shell=bash
 # Completion of dsmctl(8): commands, names of VMs, options, states.
 
+# Those that the command has, if there is one already.
+_dsmctl_options() {
+  local all="--json --timeout --interval --number --symbols --force --folder --listen --version --help" each
+  for each in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case $each in
+      list | status | peers | vnodes) all="--json --folder" ;;
+      hosts) all="--json --listen" ;;
+      wait) all="--timeout --folder" ;;
+      top) all="--json --interval --number --symbols --folder" ;;
+      forget) all="--force --folder" ;;
+      metrics | set | evacuate | connect | node | leaving | place | home | leave | fail) all="--folder" ;;
+      *) continue ;;
+    esac
+    break
+  done
+  echo "$all"
+}
+
 _dsmctl() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
   local commands="list hosts status peers metrics wait top vnodes connect node leaving place home set evacuate leave fail forget" folder=/run/xenuma/dsmd
@@ -13,7 +31,7 @@ _dsmctl() {
   done
   COMPREPLY=()
   if [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "--json --timeout --interval --number --symbols --force --folder --listen --version --help" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "$(_dsmctl_options)" -- "$word")
   elif [[ $before =~ ^(status|peers|metrics|wait|top|vnodes|connect|node|leaving|place|home|set|evacuate|leave|fail|forget)$ ]]; then
     mapfile -t COMPREPLY < <(compgen -W "${names[*]}" -- "$word")
   elif ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == wait ]]; then

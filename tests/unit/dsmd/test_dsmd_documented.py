@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -113,6 +114,28 @@ def test_completion_and_help_have_the_same_words() -> None:
     assert set(re.findall(r"\w+", helped)) - {"and"} == json
     manual = read(ROOT / "docs/man/dsmctl.8").partition('", " \\-\\-json\n')[2].partition(".TP")[0]
     assert set(re.findall(r"^\.BR? (\w+)", manual, re.M)) == json
+
+
+def test_completion_offers_what_the_command_has() -> None:
+    source = read(DAEMON / "dsmctl.c")
+    letters = {letter: name for name, letter in re.findall(r'^\t\t\{ "([a-z]+)", \w+_argument, NULL, \'(\w)\' \}', source, re.M)}
+    commands = re.findall(r'^\t\{ "([a-z]+)", do_\w+, "(\w+)"', source, re.M)
+    assert len(letters) == 10 and len(commands) == 18
+    wanted = {name: {f"--{letters[letter]}" for letter in given} for name, given in commands}
+    for words, options in [
+        *(([name, "web"], options) for name, options in wanted.items()),
+        (["--json", "top"], wanted["top"]),
+        (["--folder", "/tmp"], {f"--{name}" for name in letters.values()}),
+        ([], {f"--{name}" for name in letters.values()}),
+    ]:
+        said = subprocess.run(
+            ["bash", "-c", '. "$1"; shift; COMP_WORDS=(dsmctl "$@"); COMP_CWORD=$#; _dsmctl; echo "${COMPREPLY[@]}"']
+            + ["bash", DAEMON / "dsmctl.bash", *words, "--"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert set(said.split()) == options, words
 
 
 def test_every_state_is_described() -> None:

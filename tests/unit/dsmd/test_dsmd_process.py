@@ -427,6 +427,7 @@ def test_what_dsmctl_refuses(site: Site) -> None:
         (["wait", "web", "running", "x"], 2, "dsmctl: wait takes 1 to 2 words (VM [STATE]), not 3\n"),
         (["list", "--timeout", "5"], 2, "dsmctl: list has no option --timeout; dsmctl --help says whose it is\n"),
         (["metrics", "-j"], 2, "dsmctl: metrics has no option --json; "),
+        (["metrics", *["-j"] * 1000], 2, "dsmctl: metrics has no option --json; "),
         (["status", "web", "--force"], 2, "dsmctl: status has no option --force; "),
         (["hosts"], 2, "dsmctl: hosts has no option --folder; "),
         (["status", "-l", "x", "-l", "y", "web"], 2, "dsmctl: status has no option --listen; "),
