@@ -114,7 +114,7 @@ struct dsm_engine_counts {
 	uint64_t foreign_faults;		/* of other domains */
 	uint64_t waited_frames, waited_others;	/* misses that waited: for a frame; else */
 	uint64_t evicted_shared, evicted_modified;
-	uint64_t retries, pins;			/* a page was in use; for too long */
+	uint64_t retries, pins;			/* a page was in use; for too long, or private */
 	uint64_t leases_over;			/* that ended by time */
 	uint64_t prefetches;			/* pages asked for before they were missed */
 	uint64_t prefetch_hits, prefetch_wasted;	/* used; gone before they were */

@@ -152,7 +152,7 @@ static const struct engine_number {
 	NUMBER(evicted_shared, false, "Read-only copies given up for their frame."),
 	NUMBER(evicted_modified, false, "Pages sent home for their frame."),
 	NUMBER(retries, false, "Pages in use, tried again."),
-	NUMBER(pins, false, "Pages in use for too long."),
+	NUMBER(pins, false, "Pages in use for too long, and private ones, each time that somebody asks."),
 	NUMBER(leases_over, false, "Leases that ended by time."),
 	NUMBER(prefetches, false, "Pages asked for before they were missed."),
 	NUMBER(prefetch_hits, false, "Of these, used, or passed by who reads in order."),
