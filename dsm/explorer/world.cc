@@ -1010,7 +1010,8 @@ template<unsigned H, unsigned P> void World<H, P>::tidy(const Rules<H, P> &rules
 			if (page[h][p].state != DSM_MODIFIED && !is_busy(page[h][p]))
 				page[h][p].grant = 0;
 			x.met_hole |= uint8_t(ANYBODY & ~x.waiters);
-			if (!rules.may.drop)	/* it matters for NACK(hole) only */
+			/* It matters for NACK(hole) and NACK(private) only. */
+			if (!rules.may.drop && !rules.may.private_pages && !rules.may.rings)
 				page[h][p].merged = false;
 			if (!rules.may.drop || page[h][p].home == h)
 				x.met_hole = x.ring_met_hole = ANYBODY;
