@@ -4,7 +4,7 @@
 
 # Those that the command has, if there is one already.
 _dsmctl_options() {
-  local all="--json --timeout --interval --number --symbols --force --folder --listen --version --help" each
+  local all="--json --timeout --interval --number --symbols --force --folder --listen" each
   for each in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $each in
       list | status | peers | vnodes) all="--json --folder" ;;
@@ -17,7 +17,7 @@ _dsmctl_options() {
     esac
     break
   done
-  echo "$all"
+  echo "$all --version --help"
 }
 
 _dsmctl() {
