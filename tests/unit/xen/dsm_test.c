@@ -3114,6 +3114,7 @@ static void foreign_for_ages(void)
 static void foreign_lied(void)
 {
     uint32_t ahead[] = { 1, 2, 0x7fffffff, 0x80000000 };
+    struct xen_dsm_ring *ring;
     unsigned int i;
 
     for ( i = 0; i < ARRAY_SIZE(ahead); i++ )
@@ -3132,6 +3133,14 @@ static void foreign_lied(void)
     DSM->ring->prod = 0;
     expect("HOLE", hole_before_reading(OTHERS, AWAY), 0);
     expect("its prod is nobody's business", by_dom0(AWAY), p2m_mmio_dm);
+
+    begin_away(100);
+    foreign_looks(AWAY, 0);
+    ring = DSM->ring;
+    DSM->ring = NULL;
+    expect("HOLE", hole_before_reading(OTHERS, AWAY), 0);
+    DSM->ring = ring;
+    expect("without a ring nothing was read", by_dom0(AWAY), p2m_ram_paged);
 }
 
 /* The daemon has read the first report, and stands still: the next one is the last. */

@@ -2444,6 +2444,12 @@ HOLES_ELSEWHERE = {
         "min(dsm->prod - ACCESS_ONCE(dsm->ring->cons), dsm->ring_nr - 1)",
         AGES,
     ),
+    "an entry of no ring": (
+        RINGS,
+        "return dsm->ring &&\n           dsm->prod - entry > dsm->prod -",
+        "return !dsm->ring ||\n           dsm->prod - entry > dsm->prod -",
+        LIED,
+    ),
     "what the daemon says there is": (
         RINGS,
         "return dsm->ring &&\n           dsm->prod - entry > dsm->prod -",
