@@ -196,7 +196,14 @@ def test_a_look_at_the_host_makes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("before", "refused"),
-    [(("letters/a",), True), (("sources/a",), True), ((), False), (("bootstrap.lock", "log/"), False), (WITHOUT_MARKER, False)],
+    [
+        (("letters/a",), True),
+        (("sources/a",), True),
+        ((), False),
+        (("lost+found/",), False),  # a disk of its own
+        (("bootstrap.lock", "log/"), False),
+        (WITHOUT_MARKER, False),
+    ],
 )
 def test_no_cache_is_begun_among_somebody_elses_files(tmp_path: Path, before: tuple[str, ...], refused: bool) -> None:
     """Which could have names that a purge removes. One of ours has the marker before it has anything else to remove."""
