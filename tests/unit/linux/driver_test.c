@@ -1599,14 +1599,20 @@ static void another_size_without_cpus(const void *argument)
 	error_is("");
 }
 
-/* What comes behind it is refused, or undone before they are tried: they are tried all the same, and told of. */
-static void refused_without_cpus(const void *argument)
+/* A node of two blocks, of which a detach was called off, and a vCPU did not come back. */
+static void lose_a_cpu(void)
 {
 	attach_all(2);
 	machine.oom_then = machine.cpu_stays_down = true;
 	machine.cancel_at = 3;
 	CHECK(ask(0) == -ENOMEM && !machine.cpus_up, "%s", machine.log);
 	machine.cancel_at = 0;
+}
+
+/* What comes behind it is refused, or undone before they are tried: they are tried all the same, and told of. */
+static void refused_without_cpus(const void *argument)
+{
+	lose_a_cpu();
 	machine.home_free = 1;
 	CHECK(ask(0) == -ENOMEM, "%s", machine.log);
 	error_is("-12 need 131072 KiB, free elsewhere 4 KiB; -5 vCPU 2 stays down");
@@ -1827,11 +1833,7 @@ static void refused_beside_strays(const void *argument)
 /* A node that has lost a vCPU, which comes with the second try of one command, if there were one. */
 static void tried_once_for_a_cpu(const void *argument)
 {
-	attach_all(2);
-	machine.oom_then = machine.cpu_stays_down = true;
-	machine.cancel_at = 3;
-	CHECK(ask(0) == -ENOMEM && !machine.cpus_up, "%s", machine.log);
-	machine.cancel_at = 0;
+	lose_a_cpu();
 	machine.cpu_stays_down = false;
 	machine.fails[PART_CPUS_UP] = 1;
 	CHECK(ask(2 * BLOCK_EXTENTS) == -EIO, "%s", machine.log);
@@ -1856,11 +1858,7 @@ static void cpus_that_somebody_took(const void *argument)
 /* A residue is nothing that vCPUs may run on, also of a node that had lost one. */
 static void residue_of_a_node_without_cpus(const void *argument)
 {
-	attach_all(2);
-	machine.oom_then = machine.cpu_stays_down = true;
-	machine.cancel_at = 3;
-	CHECK(ask(0) == -ENOMEM && !machine.cpus_up, "%s", machine.log);
-	machine.cancel_at = 0;
+	lose_a_cpu();
 	machine.cpu_stays_down = false;
 	machine.stuck[0] = machine.busy[5] = true;
 	CHECK(ask(0) == -EBUSY, "%s", machine.log);
