@@ -28,7 +28,8 @@ def known(name: str) -> str:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Run them; see the module's text."""
-    parser = argparse.ArgumentParser(prog="python3 -m benchmarks", description="Measurements, some hours, and the report.")
+    about = "Measurements, all of them an hour and a quarter, and the report."
+    parser = argparse.ArgumentParser(prog="python3 -m benchmarks", description=about)
     names_help = f"{', '.join(MEASUREMENTS)}; all, if none is named"
     parser.add_argument("names", nargs="*", type=known, metavar="NAME", help=names_help)
     names = parser.parse_args(arguments).names or MEASUREMENTS

@@ -570,6 +570,24 @@ static void call_and_a_tool_at_a_writeback(const void *argument)
 	}
 }
 
+/* A copy at node 1, which the home calls back, as it writes: INV is on its way, and so is a tool's GETM. */
+static void tool_asks_for_what_is_called_back(void)
+{
+	begin();
+	settle();
+	played_use(&node[1].xen, 1, 6, DSM_XEN_WANT_S, 1);
+	settle();
+	CHECK(node[1].xen.page[6].state == DSM_XEN_STATE_S, "a copy");
+	/* The home writes, and INV is on its way. */
+	CHECK(played_use(&node[0].xen, 0, 6, DSM_XEN_WANT_M, 1) == PLAYED_MISS, "the home writes");
+	look(0);
+	CHECK(next_type(0, 1) == DSM_INV, "INV");
+	CHECK(played_use(&node[1].xen, NO_VCPU, 6, DSM_XEN_WANT_M, 0) == PLAYED_MISS, "look");
+	look(1);
+	CHECK(next_type(1, 0) == DSM_GETM, "asked");
+	node[1].xen.no_foreign = true;
+}
+
 /* An operation of that page is due when the call comes, or was. */
 static void call_and_a_tool_at_an_operation(const void *argument)
 {
@@ -577,18 +595,7 @@ static void call_and_a_tool_at_an_operation(const void *argument)
 
 	(void)argument;
 	for (due = 0; due < 2; due++) {
-		begin();
-		settle();
-		played_use(&node[1].xen, 1, 6, DSM_XEN_WANT_S, 1);
-		settle();
-		CHECK(node[1].xen.page[6].state == DSM_XEN_STATE_S, "a copy");
-		CHECK(played_use(&node[0].xen, 0, 6, DSM_XEN_WANT_M, 1) == PLAYED_MISS, "the home writes");
-		look(0);
-		CHECK(next_type(0, 1) == DSM_INV, "INV");
-		CHECK(played_use(&node[1].xen, NO_VCPU, 6, DSM_XEN_WANT_M, 0) == PLAYED_MISS, "look");
-		look(1);
-		CHECK(next_type(1, 0) == DSM_GETM, "asked");
-		node[1].xen.no_foreign = true;
+		tool_asks_for_what_is_called_back();
 		if (!due) {
 			/* The call comes first. */
 			deliver(0, 1);
@@ -616,19 +623,7 @@ static void call_and_a_tool_at_a_copy(const void *argument)
 
 	(void)argument;
 	for (calls = 0; calls < 2; calls++) {
-		begin();
-		settle();
-		played_use(&node[1].xen, 1, 6, DSM_XEN_WANT_S, 1);
-		settle();
-		CHECK(node[1].xen.page[6].state == DSM_XEN_STATE_S, "a copy");
-		/* The home writes, and INV is on its way. */
-		CHECK(played_use(&node[0].xen, 0, 6, DSM_XEN_WANT_M, 1) == PLAYED_MISS, "the home writes");
-		look(0);
-		CHECK(next_type(0, 1) == DSM_INV, "INV");
-		CHECK(played_use(&node[1].xen, NO_VCPU, 6, DSM_XEN_WANT_M, 0) == PLAYED_MISS, "look");
-		look(1);
-		CHECK(next_type(1, 0) == DSM_GETM, "asked");
-		node[1].xen.no_foreign = true;
+		tool_asks_for_what_is_called_back();
 		if (calls) {
 			says(2, a_call(2, 1, REGISTER, 1, 6));
 			CHECK(next_type(2, 1) == DSM_VCPU_CALL, "CALL");

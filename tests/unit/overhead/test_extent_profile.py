@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -343,16 +344,17 @@ def test_between_two_looks_is_the_interval(monkeypatch: pytest.MonkeyPatch) -> N
     """The ten milliseconds by which looks are counted."""
     waits: list[float] = []
     sampler = Sampler(lambda: [Place(PROGRAM)])
-    wait = sampler._ends.wait
+    wait, enough = sampler._ends.wait, threading.Event()
 
     def waiting(seconds: float) -> bool:
         waits.append(seconds)
+        if len(waits) == 3:
+            enough.set()
         return wait(seconds)
 
     monkeypatch.setattr(sampler._ends, "wait", waiting)
     with sampler:
-        while len(waits) < 3:
-            time.sleep(0.001)
+        assert enough.wait(30), f"{len(waits)} looks, not 3"
     assert set(waits) == {0.01}
 
 
