@@ -140,6 +140,8 @@ STEPS: Sequence[tuple[str, str, str]] = (
         XEN,
         r"do_IRQ|common_interrupt|.*apic.*|.*irq.*|ret_from_intr|entry_.*|lstar_enter|.*pirq.*|restore_all.*|autogen_stubs",
     ),
+    # Once an interrupt of the serial port took more than 5 ms, Xen asks the port each ms, as long as the host is up (ns16550.c).
+    ("xen: console", XEN, r"(__)?ns16550_.*|ns_(read|write)_reg|serial_.*"),
     (
         "guest: extents",
         KERNEL,
