@@ -54,6 +54,7 @@ PROGRAMS = {
     "mm_cid": (),
     "orphans": (),
     "online_node": (),
+    "offline": (),
     "engine": ("engine",),
     "driver": OPERATIONS,
     "requests": (*OPERATIONS, "store", "libxl_vnode_keys"),
@@ -61,7 +62,7 @@ PROGRAMS = {
 
 # What runs on fake_kernel.h.
 IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "reserve", "take_free", "eagain", "xenbus_batch", "tmigr",
-             "mm_cid", "orphans", "online_node", "engine", "driver", "requests")
+             "mm_cid", "orphans", "online_node", "offline", "engine", "driver", "requests")
 # What only one of them has of it.
 FAKES = {"evac": "-DFAKE_FOLIOS", "take_free": "-DFAKE_BUDDY", "xenbus_batch": "-DFAKE_XENBUS"}
 
@@ -85,6 +86,7 @@ def fake_headers(folder: Path, sources: list[Path], real: dict[str, Path]) -> Pa
 # The hooks whose text is part of a test, which includes it as hook-HOOK-FILE-N.h: what it adds at its Nth place in FILE.c.
 HOOKS_OF = {
     "eagain": ("0305", "0306", "0307"), "tmigr": ("0303",), "mm_cid": ("0310",), "orphans": ("0311",), "online_node": ("0315",),
+    "offline": ("0113", "0114", "0115"),
 }  # fmt: skip
 
 
@@ -2663,6 +2665,58 @@ MUTANTS = {
     ),
     "a lock for a node that is there": ("0315", "+\tif (node_online(nid))\n", "+\tif (0)\n", "online node: each CPU"),
     "a node that is not there stays away": ("0315", "+\tif (node_online(nid))\n", "+\tif (1)\n", "online node: each CPU"),
+    "offline: all is drained": (
+        "0113",
+        "+\tif (lru_disabled)\n+\t\tlru_cache_disable();\n",
+        "+\tlru_disabled = true;\n+\t\tlru_cache_disable();\n",
+        "offline: a block that is free",
+    ),
+    "offline: pages move undrained": (
+        "0113",
+        "+\tif (lru_disabled)\n+\t\tlru_cache_disable();\n",
+        "+\tif (!lru_disabled)\n+\t\tlru_cache_disable();\n",
+        "offline: a block in use",
+    ),
+    "offline: of another range": (
+        "0113",
+        "+\tlru_disabled = test_pages_isolated(start_pfn, end_pfn, MEMORY_OFFLINE);\n",
+        "+\tlru_disabled = test_pages_isolated(start_pfn, start_pfn + 1, MEMORY_OFFLINE);\n",
+        "offline: a block that is free",
+    ),
+    "offline: lists to an LRU stay off": (
+        "0113",
+        "+\tif (lru_disabled)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n \n",
+        "+\tif (!lru_disabled)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n \n",
+        "offline: a block in use",
+    ),
+    "offline: they stay off after a failure": (
+        "0113",
+        "+\tif (lru_disabled)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n failed_removal:",
+        "+\tif (!lru_disabled)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n failed_removal:",
+        "offline: a block whose pages stay",
+    ),
+    "offline: on before they were off": (
+        "0113", "+\tbool lru_disabled = false;", "+\tbool lru_disabled = true;", "offline: a block that cannot be isolated",
+    ),
+    "offline: caches of a zone with slabs stay": (
+        "0114", "+\t\tif (!is_zone_movable_page(", "+\t\tif (is_zone_movable_page(", "offline: caches",
+    ),
+    "offline: caches for a zone without slabs": (
+        "0114", "+\t\tif (!is_zone_movable_page(pfn_to_page(marg->start_pfn)))\n", "+\t\tif (pfn_to_page(marg->start_pfn))\n", "offline: caches",
+    ),
+    "offline: each zone is without holes": (
+        "0115", "zone->contiguous && end_pfn >=", "end_pfn >=", "offline: a zone is as a walk finds it",
+    ),
+    "offline: whatever of it goes": (
+        "0115", "&& end_pfn >= zone_end_pfn(zone)", "&& end_pfn", "offline: a zone is as a walk finds it",
+    ),
+    "offline: struct pages go by a walk": (
+        "0115", "&& end_pfn >= zone_end_pfn(zone)", "&& end_pfn == zone_end_pfn(zone)",
+        "offline: a zone whose end goes is not walked",
+    ),
+    "offline: no zone is without holes": (
+        "0115", "+\t\tzone->contiguous = true;\n", "+\t\t;\n", "offline: a zone is as a walk finds it",
+    ),
     "orphans: the time before the count": (
         "0311",
         "+\t\tWRITE_ONCE(tcp_orphan_cache, tcp_orphan_count_sum());\n",
