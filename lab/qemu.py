@@ -6,6 +6,7 @@ QEMU starts paused; the machine runs only when the lab listens to its console, s
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import socket
@@ -133,6 +134,16 @@ def numa_arguments(nodes: Sequence[Node], distances: Sequence[Sequence[int]]) ->
     return arguments
 
 
+def sockets(nodes: Sequence[Node]) -> str:
+    """QEMU's option for the CPUs: as few sockets as there can be without one that has CPUs of two nodes.
+
+    One socket for all would have Xen's scheduler share one run queue, and its lock, between nodes (docs/decisions/0164).
+    """
+    cpus = sum(node.cpus for node in nodes)
+    cores = math.gcd(*(node.cpus for node in nodes))
+    return f"{cpus},sockets={cpus // cores},cores={cores},threads=1"
+
+
 def command_line(
     host: HostDescription,
     artifacts: Artifacts,
@@ -150,7 +161,7 @@ def command_line(
     """
     command = [
         str(artifacts.qemu), *FIRMWARE, "-name", f"{host.name},debug-threads=on", "-machine", "q35",
-        "-accel", "tcg,thread=multi", "-cpu", CPU, "-smp", str(host.cpus), "-m", f"{host.memory_mib}M",
+        "-accel", "tcg,thread=multi", "-cpu", CPU, "-smp", sockets(host.nodes), "-m", f"{host.memory_mib}M",
         "-display", "none", "-nodefaults", "-no-user-config", "-no-reboot", "-S",
     ]  # fmt: skip
     command += numa_arguments(host.nodes, host.distances)

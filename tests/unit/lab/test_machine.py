@@ -12,7 +12,7 @@ from lab.artifacts import Artifacts
 from lab.description import Dom0, HostDescription, Node, Wire
 from lab.errors import LabError, MachineLostError
 from lab.host import BROKEN, READY, config_name
-from lab.qemu import MachinePaths, command_line, numa_arguments, parse_usernet, xen_arguments
+from lab.qemu import MachinePaths, command_line, numa_arguments, parse_usernet, sockets, xen_arguments
 
 HOST = HostDescription(
     "alpha", (Node(2, 2048), Node(1, 1024)), ((10, 16), (22, 10)), Dom0(512, 1, 0), "sched=null", "nosmp"
@@ -30,7 +30,7 @@ def values(command: list[str], option: str) -> list[str]:
 def test_numa_topology() -> None:
     command = command_line(HOST, FILES, PATHS, qmp=5, serial=6)
     assert values(command, "-m") == ["3072M"]
-    assert values(command, "-smp") == ["3"]
+    assert values(command, "-smp") == ["3,sockets=3,cores=1,threads=1"]
     assert values(command, "-object") == [
         "memory-backend-ram,id=node0,size=2048M",
         "memory-backend-ram,id=node1,size=1024M",
@@ -41,6 +41,20 @@ def test_numa_topology() -> None:
         "dist,src=0,dst=1,val=16",
         "dist,src=1,dst=0,val=22",
     ]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "option"),
+    [
+        ((2,), "2,sockets=1,cores=2,threads=1"),
+        ((2, 2), "4,sockets=2,cores=2,threads=1"),
+        ((2, 0, 2), "4,sockets=2,cores=2,threads=1"),
+        ((2, 1, 1, 1), "5,sockets=5,cores=1,threads=1"),
+        ((4, 6), "10,sockets=5,cores=2,threads=1"),
+    ],
+)
+def test_no_socket_has_cpus_of_two_nodes(cpus: tuple[int, ...], option: str) -> None:
+    assert sockets([Node(each, 256) for each in cpus]) == option
 
 
 def test_a_node_may_lack_memory_or_cpus() -> None:
