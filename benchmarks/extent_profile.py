@@ -10,6 +10,8 @@ for it: stock is on upstream's host (stock_host.py), 768 MiB of it, ours on our 
       interrupts to each other wait for looks, and flushes are told longer than they are.
     - The stock guest has the event sched_switch traced, filtered to its balloon's thread, else nobody would know when that is
       done (stock_host.py): each switch of its CPUs has a test more. The same holds for balloon.py.
+    - A look that finds CPUs in functions of locks asks two things more, of one of these CPUs, in turn: its stack, and its
+      registers once more.
 
 All is taken and given twice before anything counts, the same amounts: what is touched, allocated by the emulator or translated
 for the first time is not in it. A run has ours four times, as it is over before many looks, and its time is their median.
@@ -23,6 +25,15 @@ explained one is says its 95 % interval, as if no look told anything of the next
 figure. Programs are a step as a whole: xl, xenstored, the shell.
 
 The kernel of dom0 is the guest's: what dom0's does is told from the guest's by the function only.
+
+Who waits for locks is read from the stack of a CPU that is in a function of locks: the first word that can be an address to
+return to, in a function that has nothing to do with locks. Its limits:
+    - There are no frame pointers: what a function of locks has saved of its caller's registers lies below the address that it
+      returns to, and may, seldom, hold an address within other code.
+    - The CPU goes on meanwhile. If it is no longer at a lock, or not with the same stack, nobody is told, so that long waits
+      are told more often than short ones.
+    - The emulator's monitor knows no nested page tables: of kernels it is dom0's only, no guest's.
+A CPU stands for all those of that look that were at locks; the shares are of the time at locks of which the caller is told.
 
 A command's time, from dom0's clock and from what xl and the guest say of their phases, is in the other figures: a process
 of xl that does next to nothing, xl's phases, the guest's, and what is left.
@@ -38,6 +49,7 @@ import argparse
 import bisect
 import collections
 import dataclasses
+import functools
 import re
 import shlex
 import statistics
@@ -71,11 +83,14 @@ INTERVAL = 0.01  # seconds between two looks
 STOCK_MIB, OURS_MIB = 4 * max(SIZES.stock), max(SIZES.ours)
 STOCK_GUEST = {**STOCK, "memory": str(2 * STOCK_MIB)}
 COMMAND_MIB = 64  # of a command of which the amount is next to nothing
-MOST_NAMED = 10  # functions of a note
+MOST_NAMED = 10  # functions of a note, callers of locks
+STACK_WORDS = 24  # of a stack, in which the caller is looked for: a function of locks saves six registers at most
 ENOUGH = 90.0  # % of an extent's time that has to be explained
 
 IDLE, PROGRAM, XEN, KERNEL, UNKNOWN = "idle", "program", "xen", "kernel", "unknown"
 WAITING, OTHER, SHARED_OUT = "waiting", "other", "thunks"
+XEN_LOCKS, KERNEL_LOCKS = "xen: locks", "kernel: locks"
+NOT_TOLD = "not told"
 
 # From where on code is the hypervisor's, and a kernel's (both without a random base), and where each ends.
 XEN_CODE = range(0xFFFF82D000000000, 0xFFFF82D080000000)
@@ -126,7 +141,7 @@ STEPS: Sequence[tuple[str, str, str]] = (
         r".*_event.*|.*_?time_.*|get_s_time.*|read_.*|.*tasklet.*|rcu_.*|cpumask.*|credit.*|.*bitmap.*|.*find_.*bit.*|"
         r".*runstate.*",
     ),
-    ("xen: locks", XEN, r".*spin_.*|.*lock.*|.*_rw.*"),
+    (XEN_LOCKS, XEN, r".*spin_.*|.*lock.*|.*_rw.*"),
     # dom0 is paravirtualised: its system calls, exceptions and page tables are the hypervisor's work.
     (
         "xen: for dom0",
@@ -176,7 +191,7 @@ STEPS: Sequence[tuple[str, str, str]] = (
         KERNEL,
         r"xs_.*|xenbus_.*|xb_.*|.*evtchn.*|xen_.*|privcmd_.*|gnttab.*|unix_.*|.*watch.*",
     ),
-    ("kernel: locks", KERNEL, r".*_lock.*|.*_unlock.*|.*spin.*|mutex_.*|rwsem.*|down_.*|up_.*|.*rcu.*"),
+    (KERNEL_LOCKS, KERNEL, r".*_lock.*|.*_unlock.*|.*spin.*|mutex_.*|rwsem.*|down_.*|up_.*|.*rcu.*"),
     (
         "kernel: scheduler, time",
         KERNEL,
@@ -206,7 +221,7 @@ class Symbols:
     """The functions of a program, by their addresses."""
 
     def __init__(self, text: str) -> None:
-        """`text`: lines of `nm` or System.map. Raises Malformed if there is no function."""
+        """`text`: lines of `nm` or System.map. Raises Malformed if there is no function, or not the bounds of all."""
         found = sorted(
             (int(words[0], 16), _CLONE.sub("", words[2]))
             for words in (line.split() for line in text.splitlines())
@@ -216,61 +231,167 @@ class Symbols:
             raise Malformed(f"no functions in {text[:100]!r}")
         self._from = [address for address, _ in found]
         self._names = [name for _, name in found]
+        bounds = {name: address for address, name in found if name in ("_stext", "_etext")}
+        if len(bounds) != 2:
+            raise Malformed(f"no _stext and _etext, between which code is, in {text[:100]!r}")
+        self._code = range(bounds["_stext"], bounds["_etext"])
 
     def name(self, address: int) -> str:
         """The function that holds an address; without one the address itself."""
         index = bisect.bisect_right(self._from, address) - 1
         return self._names[index] if index >= 0 else f"{address:#x}"
 
+    def caller(self, word: int) -> str | None:
+        """The function that a word of a stack returns to. None if it is no such address: data, or where a function begins."""
+        index = bisect.bisect_left(self._from, word)
+        if word not in self._code or self._from[index] == word:
+            return None
+        return self._names[index - 1]
+
+
+@functools.cache
+def _step_of(code: str, function: str) -> str:
+    return next((step for step, of, names in _STEPS if of == code and names.fullmatch(function)), OTHER)
+
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a CPU is: whose code, and which function."""
+    """Where a CPU is: whose code, and which function; at a lock, if that was asked, who has called it, or NOT_TOLD."""
 
     of: str
     function: str = ""
+    caller: str = ""
+    stands_for: int = 0  # CPUs that are at locks at this moment, of which this one was asked
 
     @property
     def step(self) -> str:
         """The step of STEPS that it belongs to, or OTHER."""
-        return next((step for step, of, names in _STEPS if of == self.of and names.fullmatch(self.function)), OTHER)
+        return _step_of(self.of, self.function)
 
 
-_CPU = re.compile(r"^CPU#\d+", re.MULTILINE)
-_WORDS = re.compile(r"\bE?R?IP=([0-9a-f]+).*?\bCPL=(\d).*?\bHLT=(\d)", re.DOTALL)
+@dataclasses.dataclass(frozen=True)
+class Cpu:
+    """A CPU as the emulator shows it."""
+
+    number: int
+    place: Place
+    level: int
+    stack: int  # its pointer
+
+    @property
+    def tells(self) -> bool:
+        """Whether it is at a lock, with a stack that can be read. A guest's kernel has nested page tables, and level 0."""
+        return self.place.step == XEN_LOCKS or (self.place.step == KERNEL_LOCKS and self.level == 3)
 
 
-def parse_registers(text: str, xen: Symbols, kernel: Symbols) -> list[Place]:
-    """Where each CPU is, of `info registers -a`. Raises Malformed."""
-    places = []
-    for cpu in _CPU.split(text)[1:]:
-        match = _WORDS.search(cpu)
+_CPU = re.compile(r"^CPU#(\d+)", re.MULTILINE)
+_WORDS = re.compile(r"\bE?R?SP=([0-9a-f]+).*?\bE?R?IP=([0-9a-f]+).*?\bCPL=(\d).*?\bHLT=(\d)", re.DOTALL)
+
+
+def place_at(address: int, level: int, xen: Symbols, kernel: Symbols) -> Place:
+    """Where a CPU is that is not halted."""
+    code = next((code for code in (XEN_CODE, KERNEL_CODE) if address in code), None)
+    if code is None:
+        # By the address first: dom0's kernel, which is paravirtualised, runs at level 3, too.
+        return Place(PROGRAM) if level == 3 else Place(UNKNOWN, f"{address:#x}")
+    name = (xen if code is XEN_CODE else kernel).name(address)
+    return Place(IDLE) if _WAITS.fullmatch(name) else Place(XEN if code is XEN_CODE else KERNEL, name)
+
+
+def parse_registers(text: str, xen: Symbols, kernel: Symbols) -> list[Cpu]:
+    """The CPUs of `info registers`, with -a or of one. Raises Malformed."""
+    cpus = []
+    words = _CPU.split(text)[1:]
+    for number, of_cpu in zip(words[::2], words[1::2], strict=True):
+        match = _WORDS.search(of_cpu)
         if not match:
-            raise Malformed(f"no RIP, CPL and HLT in {cpu[:200]!r}")
-        at, level, halted = int(match[1], 16), int(match[2]), int(match[3])
-        if halted:
-            places.append(Place(IDLE))
-            continue
-        code = next((code for code in (XEN_CODE, KERNEL_CODE) if at in code), None)
-        if code is None:
-            # By the address first: dom0's kernel, which is paravirtualised, runs at level 3, too.
-            places.append(Place(PROGRAM) if level == 3 else Place(UNKNOWN, f"{at:#x}"))
-        else:
-            name = (xen if code is XEN_CODE else kernel).name(at)
-            places.append(Place(IDLE) if _WAITS.fullmatch(name) else Place(XEN if code is XEN_CODE else KERNEL, name))
-    if not places:
+            raise Malformed(f"no RSP, RIP, CPL and HLT in {of_cpu[:200]!r}")
+        stack, at, level, halted = int(match[1], 16), int(match[2], 16), int(match[3]), int(match[4])
+        cpus.append(Cpu(int(number), Place(IDLE) if halted else place_at(at, level, xen, kernel), level, stack))
+    if not cpus:
         raise Malformed(f"no CPU in {text[:200]!r}")
-    return places
+    return cpus
+
+
+_MEMORY = re.compile(r"[0-9a-f]+:((?: 0x[0-9a-f]{16})+)")
+_NO_MEMORY = re.compile(r"[0-9a-f]+: Cannot access memory")
+
+
+def parse_memory(text: str) -> list[int]:
+    """The words of `x /Ngx`, as far as they can be read. Raises Malformed."""
+    words: list[int] = []
+    for line in text.strip().splitlines():
+        if match := _MEMORY.fullmatch(line.strip()):
+            words += (int(word, 16) for word in match[1].split())
+        elif _NO_MEMORY.fullmatch(line.strip()):
+            return words
+        else:
+            raise Malformed(f"no words of memory in {line[:200]!r}")
+    if not words:
+        raise Malformed("no words of memory, where a stack was asked for")
+    return words
+
+
+def lock_caller(words: Sequence[int], of: str, symbols: Symbols) -> str:
+    """Who has called the functions of locks that are on top of a stack, or NOT_TOLD."""
+    names = (name for word in words if (name := symbols.caller(word)))
+    return next((name for name in names if _step_of(of, name) not in (XEN_LOCKS, KERNEL_LOCKS, SHARED_OUT)), NOT_TOLD)
+
+
+class Looker:
+    """Looks at all CPUs of a machine, and at the stack of one of those that are at locks.
+
+    Not more than one, in turn: each command takes the emulator's big lock.
+    """
+
+    def __init__(self, monitor: Callable[[str, int | None], str], xen: Symbols, kernel: Symbols) -> None:
+        self._monitor, self._xen, self._kernel = monitor, xen, kernel
+        self._asked = -1  # the last CPU
+
+    def __call__(self) -> list[Place]:
+        """Where the CPUs are. Raises what the monitor raises, Malformed."""
+        cpus = parse_registers(self._monitor("info registers -a", None), self._xen, self._kernel)
+        tell = [cpu for cpu in cpus if cpu.tells]
+        if not tell:
+            return [cpu.place for cpu in cpus]
+        asked = min(tell, key=lambda cpu: (cpu.number <= self._asked, cpu.number))
+        self._asked = asked.number
+        told = dataclasses.replace(asked.place, caller=self._caller(asked), stands_for=len(tell))
+        return [told if cpu is asked else cpu.place for cpu in cpus]
+
+    def _caller(self, cpu: Cpu) -> str:
+        words = parse_memory(self._monitor(f"x /{STACK_WORDS}gx {cpu.stack:#x}", cpu.number))
+        (after,) = parse_registers(self._monitor("info registers", cpu.number), self._xen, self._kernel)
+        if (after.place.step, after.level, after.stack) != (cpu.place.step, cpu.level, cpu.stack):
+            return NOT_TOLD  # it has gone on, and these words may be of anything
+        return lock_caller(words, cpu.place.of, self._xen if cpu.place.of == XEN else self._kernel)
+
+
+@dataclasses.dataclass
+class Callers:
+    """Who waits for locks."""
+
+    asked: int = 0  # looks
+    told: int = 0
+    moments: dict[str, float] = dataclasses.field(default_factory=lambda: collections.defaultdict(float))
+
+    def add(self, caller: str, moment: float) -> None:
+        """A look that asked, and its part of a moment."""
+        self.asked += 1
+        if caller != NOT_TOLD:
+            self.told += 1
+            self.moments[caller] += moment
 
 
 class Tally:
-    """Moments, by step, by function, and by function of those that belong to no step."""
+    """Moments, by step, by function, by function of those that belong to no step; and by the callers of locks."""
 
     def __init__(self) -> None:
         self.moments = 0
         self._steps: dict[tuple[str, str], float] = collections.defaultdict(float)  # by whose code and step
         self.others: dict[str, float] = collections.defaultdict(float)
         self.functions: dict[str, float] = collections.defaultdict(float)
+        self.callers = {XEN_LOCKS: Callers(), KERNEL_LOCKS: Callers()}
 
     def add(self, places: Sequence[Place]) -> None:
         """One moment: those that work share it."""
@@ -285,6 +406,8 @@ class Tally:
                 self.others[place.function] += part
             if place.function:
                 self.functions[place.function] += part
+            if place.caller:
+                self.callers[place.step].add(place.caller, part * place.stands_for)
 
     @property
     def steps(self) -> dict[str, float]:
@@ -391,6 +514,19 @@ def of_runs(name: str, runs: Sequence[float], unit: str, better: str, note: str)
     return Metric(name, statistics.median(runs), unit, better, baseline, runs, note)
 
 
+def lock_callers(name: str, step: str, callers: Callers, few: str) -> Metric:
+    """Of how many looks at locks the caller is told, and the largest callers' shares. `few`: why it is no figure."""
+    if not few and callers.told < LEAST_LOOKS:
+        few = f"not measured: only {callers.told} looks at locks of which the caller is told, it takes {LEAST_LOOKS}"
+    whole = sum(callers.moments.values())
+    largest = by_weight(callers.moments)[:MOST_NAMED]
+    shares = {each: round(100 * callers.moments[each] / whole, 2) for each in largest}
+    baseline: dict[str, float | str] = {**shares, "looks": callers.asked, "told": callers.told}
+    kernel = "" if step == XEN_LOCKS else "; of dom0's kernel, no guest's"
+    note = f"looks at '{step}' of which the caller is told{kernel}; beside it the callers, in % of the time told there"
+    return Metric(name, None if few else 100 * callers.told / callers.asked, "%", "none", baseline, note=few or note)
+
+
 def one_profile(profile: Profile, commands: Sequence[Command]) -> list[Metric]:
     """An extent's time with that of its steps beside it, how much of that is explained, and what the looks cost."""
     name = f"extent.{profile.way}.{profile.operation}"
@@ -421,6 +557,8 @@ def one_profile(profile: Profile, commands: Sequence[Command]) -> list[Metric]:
         explained,
         of_runs(f"{name}.looked_ms", [*looked.values()], "ms", "none", "the same of the runs with looks"),
         of_runs(f"{name}.looking_pct", cost, "%", "lower", "how much longer a run with looks takes than the one beside it"),
+        lock_callers(f"{name}.lock_callers", XEN_LOCKS, tally.callers[XEN_LOCKS], few),
+        lock_callers(f"{name}.kernel_lock_callers", KERNEL_LOCKS, tally.callers[KERNEL_LOCKS], few),
         Metric(f"{name}.looks", tally.moments, "1", "none", runs=profile.looks, note="of all runs, and of each"),
     ]
 
@@ -582,7 +720,7 @@ def look_at(host: Host, variant: str = "", artifacts: Path = ARTIFACTS) -> Look:
     machine = host.machine
     if machine is None:
         raise LabError("another process has booted the host: only that one can look at its CPUs")
-    return lambda: parse_registers(machine.qmp.monitor("info registers -a"), xen, kernel)
+    return Looker(machine.qmp.monitor, xen, kernel)
 
 
 def main(arguments: Sequence[str] = ()) -> int:

@@ -53,9 +53,10 @@ class Qmp:
         """Run one QMP command and return its value. Raises MachineLostError when QEMU refuses or is gone."""
         return self._call(self._client.execute(command, arguments), timeout)
 
-    def monitor(self, line: str) -> str:
-        """Run a command of the human monitor and return what it prints."""
-        return str(self.execute("human-monitor-command", {"command-line": line}))
+    def monitor(self, line: str, cpu: int | None = None) -> str:
+        """Run a command of the human monitor and return what it prints. `cpu`: the one it is about, where that matters."""
+        about = {} if cpu is None else {"cpu-index": cpu}
+        return str(self.execute("human-monitor-command", {"command-line": line, **about}))
 
     def close(self) -> None:
         """Disconnect; QEMU goes on. Safe to call twice."""

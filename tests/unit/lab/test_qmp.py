@@ -47,7 +47,8 @@ class Emulator:
                 self.say({"error": {"class": "CommandNotFound", "desc": "no such command"}, **answer_to})
             elif command == "human-monitor-command":
                 self.say(EVENT)
-                self.say({"return": asked["arguments"]["command-line"].upper(), **answer_to})
+                words = [str(word) for word in asked["arguments"].values()]
+                self.say({"return": " ".join(words).upper(), **answer_to})
             elif command != "silence":
                 self.say({"return": {"asked": len(self.asked)}, **answer_to})
         self.stream.shutdown(socket.SHUT_RDWR)
@@ -72,9 +73,10 @@ def qmp(emulator: Emulator, tmp_path: Path) -> Iterator[Qmp]:
 def test_what_is_asked_is_answered(qmp: Qmp, emulator: Emulator, tmp_path: Path) -> None:
     assert qmp.execute("cont") == {"asked": 2}
     assert qmp.monitor("info mtree") == "INFO MTREE"
+    assert qmp.monitor("x /2gx 0", 0) == "X /2GX 0 0", "a CPU that is not named is any"
     with pytest.raises(MachineLostError, match=r"alpha: .*no such command"):
         qmp.execute("nonesuch")
-    assert qmp.execute("cont") == {"asked": 5}
+    assert qmp.execute("cont") == {"asked": 6}
     assert emulator.asked[0] == "qmp_capabilities"
     deadline = time.monotonic() + 20
     while "STOP" not in (tmp_path / "log").read_text(encoding="utf-8"):

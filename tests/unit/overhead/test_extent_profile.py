@@ -17,6 +17,7 @@ from benchmarks.balloon import COUNTERS, DIRTIED, GIVE, NODE_MIB, STOCK, TAKE, N
 from benchmarks.extent_profile import (
     IDLE,
     KERNEL,
+    NOT_TOLD,
     OTHER,
     OURS_MIB,
     PROGRAM,
@@ -25,6 +26,7 @@ from benchmarks.extent_profile import (
     WAITING,
     XEN,
     Command,
+    Looker,
     Place,
     Profile,
     Record,
@@ -49,21 +51,28 @@ from lab.rack import Rack
 XEN_SYMBOLS = Symbols(
     "ffff82d040200000 T _stext\nffff82d04022fdc0 t scrub_one_page\nffff82d0402304e0 t free_heap_pages.part.0\n"
     "ffff82d0402f3d30 t idle_loop\nffff82d040351899 D not_code\nffff82d040360000 T _spin_lock\n"
-    "ffff82d040361000 T flush_area_mask\nffff82d040362000 T _write_lock\n"
+    "ffff82d040361000 T flush_area_mask\nffff82d040362000 T _write_lock\nffff82d040363000 T schedule\n"
+    "ffff82d040364000 T queue_write_lock_slowpath\nffff82d040365000 T __x86_return_thunk\nffff82d040366000 T _etext\n"
 )
 KERNEL_SYMBOLS = Symbols(
     "0000000000000000 D __per_cpu_start\nffffffff81000000 T _stext\nffffffff81200000 T take_free_pages\n"
     "ffffffff81200100 t deflate.isra.0\nffffffff81300000 t pv_native_safe_halt\nffffffff81300100 t unheard_of\n"
+    "ffffffff81400000 T mutex_lock\nffffffff81800000 T _etext\n"
 )
 
 
-def cpu(number: int, rip: int, level: int = 0, halted: int = 0) -> str:
+def cpu(number: int, rip: int, level: int = 0, halted: int = 0, rsp: int = 0xFFFF83007FF07D00) -> str:
     """As QEMU's monitor shows a CPU."""
     return (
         f"\nCPU#{number}\nRAX=0000000000000000 RBX=0000000000000001 RCX=0000000000000000 RDX=0000000000000000\n"
+        f"RSI=0000000000000000 RDI=0000000000000000 RBP=0000000000000000 RSP={rsp:016x}\n"
         f"RIP={rip:016x} RFL=00000246 [---Z-P-] CPL={level} II=0 A20=1 SMM=0 HLT={halted}\n"
         "ES =0000 0000000000000000 ffffffff 00c00000\nCR0=80050033 CR2=0 CR3=000000000240a000 CR4=000006f0\n"
     )
+
+
+def places(text: str) -> list[Place]:
+    return [cpu.place for cpu in parse_registers(text, XEN_SYMBOLS, KERNEL_SYMBOLS)]
 
 
 @pytest.mark.parametrize(
@@ -86,22 +95,19 @@ def cpu(number: int, rip: int, level: int = 0, halted: int = 0) -> str:
     ],
 )
 def test_where_a_cpu_is(rip: int, place: Place) -> None:
-    assert parse_registers(cpu(0, rip), XEN_SYMBOLS, KERNEL_SYMBOLS) == [place]
+    assert places(cpu(0, rip)) == [place]
 
 
 def test_programs_and_what_is_halted_have_no_function() -> None:
     text = cpu(0, 0x401000, level=3) + cpu(1, 0xFFFFFFFF81200000, halted=1) + cpu(11, 0xFFFFFFFF81200000, level=1)
-    assert parse_registers(text, XEN_SYMBOLS, KERNEL_SYMBOLS) == [
-        Place(PROGRAM),
-        Place(IDLE),
-        Place(KERNEL, "take_free_pages"),
-    ]
+    assert places(text) == [Place(PROGRAM), Place(IDLE), Place(KERNEL, "take_free_pages")]
+    assert [each.number for each in parse_registers(text, XEN_SYMBOLS, KERNEL_SYMBOLS)] == [0, 1, 11]
 
 
 def test_dom0s_kernel_has_the_level_of_a_program() -> None:
     """A paravirtualised kernel of 64 bits runs at level 3, above the addresses of any program."""
     text = cpu(0, 0xFFFFFFFF81200000, level=3) + cpu(1, 0xFFFFFFFFFF600000, level=3)
-    assert parse_registers(text, XEN_SYMBOLS, KERNEL_SYMBOLS) == [Place(KERNEL, "take_free_pages"), Place(PROGRAM)]
+    assert places(text) == [Place(KERNEL, "take_free_pages"), Place(PROGRAM)]
 
 
 @pytest.mark.parametrize("text", ["", "unknown command: 'info registers -a'", "CPU#0\nRIP=12 CPL=0\n"])
@@ -113,7 +119,123 @@ def test_what_is_no_register_is_an_error(text: str) -> None:
 def test_symbols_without_functions_are_an_error() -> None:
     with pytest.raises(Malformed, match="no functions"):
         Symbols("ffffffff81000000 D data\n")
-    assert Symbols("10 T first").name(5) == "0x5"
+    with pytest.raises(Malformed, match="no _stext and _etext"):
+        Symbols("10 T _stext\n20 T first\n")
+    assert Symbols("10 T _stext\n20 T _etext\n").name(5) == "0x5"
+
+
+STACK = 0xFFFF83007FF07D00
+SPINS, WRITES, SLOW, MUTEX = 0xFFFF82D040360010, 0xFFFF82D040362010, 0xFFFF82D040364010, 0xFFFFFFFF81400010
+SCHEDULE, FLUSH, DEFLATE = 0xFFFF82D040363123, 0xFFFF82D040361123, 0xFFFFFFFF81200123
+RETURN_THUNK, SYMBOL, DATA = 0xFFFF82D040365008, 0xFFFF82D040361000, 0xFFFF82D040546640
+
+
+def memory(*words: int, unreadable: bool = False) -> str:
+    """As QEMU's monitor shows words of a stack, two a line, each line with its address."""
+    lines = [
+        f"{STACK + 8 * at:016x}:" + "".join(f" {word:#018x}" for word in words[at : at + 2]) for at in range(0, len(words), 2)
+    ]
+    return "\n".join([*lines, *([f"{STACK + 8 * len(words):016x}: Cannot access memory"] if unreadable else [])]) + "\n"
+
+
+class Monitor:
+    """Answers in this order, and notes what was asked of which CPU."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers, self.asked = list(answers), list[tuple[str, int | None]]()
+
+    def __call__(self, line: str, number: int | None) -> str:
+        self.asked.append((line, number))
+        return self.answers.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("rip", "words", "caller"),
+    [
+        (SPINS, memory(SCHEDULE, FLUSH), "schedule"),
+        # What has called a function of locks may be another one; data and what a register held are no caller.
+        (SPINS, memory(SLOW, WRITES, RETURN_THUNK, FLUSH, SCHEDULE), "flush_area_mask"),
+        (SLOW, memory(0x246, STACK, SYMBOL, DATA, DEFLATE, SCHEDULE), "schedule"),
+        # A call at the end of a function returns to where the next one begins, of which nobody can tell.
+        (SPINS, memory(0xFFFF82D040363000, FLUSH), "flush_area_mask"),
+        (SPINS, memory(0xFFFF82D040363001), "schedule"),
+        (SPINS, memory(0xFFFF82D040365FFF, 0xFFFF82D040366001), NOT_TOLD),
+        (SPINS, memory(0xFFFF82D0401FFFFF, 0xFFFF82D040200000), NOT_TOLD),
+        (SPINS, memory(1, 2, 3, SPINS), NOT_TOLD),
+        (SPINS, memory(1, SCHEDULE, unreadable=True), "schedule"),
+        (SPINS, memory(1, 2, unreadable=True), NOT_TOLD),
+        (SPINS, memory(unreadable=True), NOT_TOLD),
+        (MUTEX, memory(SCHEDULE, MUTEX, DEFLATE), "deflate"),
+    ],
+)
+def test_who_waits_for_a_lock(rip: int, words: str, caller: str) -> None:
+    """Of Xen's, and of dom0's kernel."""
+    at = cpu(3, rip, level=3)
+    monitor = Monitor(cpu(2, 0x401000, level=3) + at, words, at)
+    program, told = Looker(monitor, XEN_SYMBOLS, KERNEL_SYMBOLS)()
+    assert program == Place(PROGRAM) and (told.caller, told.stands_for) == (caller, 1)
+    assert monitor.asked == [("info registers -a", None), (f"x /24gx {STACK:#x}", 3), ("info registers", 3)]
+
+
+@pytest.mark.parametrize(
+    ("after", "caller"),
+    [
+        (cpu(3, SPINS + 4), "schedule"),
+        (cpu(3, WRITES), "schedule"),  # at another lock, with the same stack
+        (cpu(3, SPINS, rsp=STACK - 8), NOT_TOLD),
+        (cpu(3, SPINS, rsp=STACK + 0x40), NOT_TOLD),
+        (cpu(3, SCHEDULE), NOT_TOLD),
+        (cpu(3, SPINS, halted=1), NOT_TOLD),
+        (cpu(3, MUTEX), NOT_TOLD),
+        (cpu(3, 0x401000, level=3), NOT_TOLD),
+    ],
+)
+def test_a_cpu_that_goes_on_tells_nobody(after: str, caller: str) -> None:
+    monitor = Monitor(cpu(3, SPINS), memory(SCHEDULE, FLUSH), after)
+    assert Looker(monitor, XEN_SYMBOLS, KERNEL_SYMBOLS)() == [Place(XEN, "_spin_lock", caller, 1)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        cpu(0, SCHEDULE) + cpu(1, 0x401000, level=3) + cpu(2, SPINS, halted=1),
+        cpu(0, MUTEX, level=0),  # a guest's: its page tables are within others, which the monitor does not know
+    ],
+)
+def test_without_a_stack_to_read_nothing_more_is_asked(text: str) -> None:
+    monitor = Monitor(text)
+    assert not any(place.caller for place in Looker(monitor, XEN_SYMBOLS, KERNEL_SYMBOLS)())
+    assert len(monitor.asked) == 1
+
+
+def test_one_stack_a_look_in_turn() -> None:
+    """Each command takes the emulator's big lock; and nobody's stack is always the one."""
+    text = cpu(0, SPINS) + cpu(1, SCHEDULE) + cpu(2, WRITES) + cpu(5, MUTEX, level=3) + cpu(6, MUTEX)
+    answers = ((text, memory(SCHEDULE, DEFLATE), cpu(number, rip, level)) for number, rip, level in (
+        (0, SPINS, 0), (2, WRITES, 0), (5, MUTEX, 3), (0, SPINS, 0),
+    ))  # fmt: skip
+    monitor = Monitor(*(text for look in answers for text in look))
+    looker = Looker(monitor, XEN_SYMBOLS, KERNEL_SYMBOLS)
+    asked = [[place.stands_for for place in looker()] for _ in range(4)]
+    assert asked == [[3, 0, 0, 0, 0], [0, 0, 3, 0, 0], [0, 0, 0, 3, 0], [3, 0, 0, 0, 0]]
+    assert [number for line, number in monitor.asked if line.startswith("x ")] == [0, 2, 5, 0]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ["", cpu(0, SPINS)],
+        ["invalid char 'g' in expression\n", cpu(0, SPINS)],
+        [memory(SCHEDULE) + "Can not dump without CPU\n", cpu(0, SPINS)],
+        ["ffff83007ff07d00: 0x12\n", cpu(0, SPINS)],
+        [memory(SCHEDULE), "No CPU available\n"],
+        [memory(SCHEDULE), ""],
+    ],
+)
+def test_a_stack_that_is_none_is_an_error_of_the_look(answers: list[str]) -> None:
+    looker = Looker(Monitor(cpu(0, SPINS), *answers), XEN_SYMBOLS, KERNEL_SYMBOLS)
+    with pytest.raises(Malformed, match=r"no words of memory|no CPU"), Sampler(looker) as sampler:
+        sampler._thread.join(30)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +252,7 @@ def test_symbols_without_functions_are_an_error() -> None:
         (XEN, "decrease_reservation", "xen: call"),
         (XEN, "svm_vmexit_handler", "xen: exits"),
         (XEN, "csched2_schedule", "xen: scheduler, events"),
-        (XEN, "_spin_lock", "xen: locks"),
+        *((XEN, name, "xen: locks") for name in ("_spin_lock", "queue_read_lock_slowpath", "_rspin_lock", "_spin_lock_cb")),
         (XEN, "__bitmap_empty", "xen: flush"),
         (XEN, "time_calibration_std_rendezvous", "xen: scheduler, events"),
         *((XEN, name, "xen: for dom0") for name in ("toggle_guest_mode", "do_iret", "create_bounce_frame", "pv_hypercall")),
@@ -280,6 +402,39 @@ def test_the_steps_of_an_extent_add_up_to_its_time() -> None:
     assert "and this is less; waiting 9.1 %" in figures(profile)["extent.ours.take.explained"].note
 
 
+def test_the_callers_of_locks_are_figures() -> None:
+    """Shares of the time, where a CPU stands for all that were at locks just then; and how many looks they are of."""
+    profile = profile_of((2.0, 2.56, 4.0), (3.0, 3.2, 4.0))
+    waits = {caller: Place(XEN, "_spin_lock", caller, 1) for caller in ("vcpu_wake", NOT_TOLD)}
+    seen(profile, waits[NOT_TOLD], times=50)
+    seen(profile, Place(XEN, "_spin_lock", "schedule", 2), Place(XEN, "_spin_lock"), times=30)
+    seen(profile, waits["vcpu_wake"], Place(PROGRAM), times=20)
+    seen(profile, Place(KERNEL, "mutex_lock", NOT_TOLD, 1), times=10)
+    seen(profile, Place(KERNEL, "mutex_lock", "deflate", 1), times=49)
+    found = figures(profile)
+    xen, kernel = (found[f"extent.ours.take.{name}"] for name in ("lock_callers", "kernel_lock_callers"))
+    assert xen.value == pytest.approx(50.0) and xen.unit == "%" and xen.better == "none"
+    assert xen.baseline == {"schedule": 75.0, "vcpu_wake": 25.0, "looks": 100, "told": 50}
+    assert xen.note.startswith("looks at 'xen: locks' of which") and "dom0" not in xen.note
+    assert kernel.value is None and kernel.baseline == {"deflate": 100.0, "looks": 59, "told": 49}
+    assert kernel.note == "not measured: only 49 looks at locks of which the caller is told, it takes 50"
+    seen(profile, Place(KERNEL, "mutex_lock", "deflate", 1), times=1)
+    kernel = figures(profile)["extent.ours.take.kernel_lock_callers"]
+    assert kernel.value == pytest.approx(100 * 50 / 60) and "dom0's kernel, no guest's" in kernel.note
+    profile.steps.pop(), profile.looked.pop()
+    few = figures(profile)["extent.ours.take.lock_callers"]
+    assert few.value is None and few.note == "not measured: only 2 rounds, it takes 3"
+
+
+def test_the_ten_largest_callers_are_named() -> None:
+    profile = profile_of((2.0, 2.56, 4.0), (3.0, 3.2, 4.0))
+    for number in range(1, 12):
+        seen(profile, Place(XEN, "_spin_lock", f"caller_{number}", 1), times=number)
+    shares = dict(figures(profile)["extent.ours.take.lock_callers"].baseline)
+    assert (shares.pop("looks"), shares.pop("told")) == (66, 66)
+    assert list(shares) == [f"caller_{number}" for number in range(11, 1, -1)] and shares["caller_11"] == round(1100 / 66, 2)
+
+
 def test_what_looks_cost_is_a_figure() -> None:
     """Of each run with looks, against the one without beside it; and how many there were in each."""
     profile = profile_of((2.0, 2.56, 4.0), (3.0, 3.2, 4.0))
@@ -324,7 +479,7 @@ def test_stock_against_ours() -> None:
 
 def test_what_was_not_measured_says_so() -> None:
     found = Record().metrics()
-    assert len(profile_metrics(Record().profiles, [Command(TAKE, 1.0, 0.0, {}, 0.0)])) == 22
+    assert len(profile_metrics(Record().profiles, [Command(TAKE, 1.0, 0.0, {}, 0.0)])) == 30
     assert {metric.value for metric in found if not metric.metric.endswith("looks")} == {None}
     assert all(metric.note for metric in found)
     assert problems(encode(Result("extent", now(), host_info(), found))) == []
