@@ -222,6 +222,27 @@ def test_where_results_go(named: str, wanted: str) -> None:
     assert done.stdout.split() == [wanted, wanted]
 
 
+@pytest.mark.parametrize(
+    ("take", "give", "words"),
+    [
+        (29.9, 138.9, ("missed", "missed")),
+        (48.0, 139.0, ("1 of 3 reached", "1 of 2 reached")),
+        (149.9, 149.9, ("2 of 3 reached", "1 of 2 reached")),
+        (150.0, 150.0, ("reached", "reached")),
+    ],
+)
+def test_our_own_goal_of_taking_and_giving_stands_beside_what_others_published(
+    take: float, give: float, words: tuple[str, str]
+) -> None:
+    """What another one's balloon reaches is not what this project has set itself."""
+    metrics = [Metric(f"balloon.{name}.ratio", value, "x", "higher") for name, value in (("take", take), ("give", give))]
+    page = report_page([results.Result("balloon", GOOD["when"], GOOD["host"], metrics)], [], "now", False)
+    rows = page.partition("At a glance")[2].partition("</table>")[0].split("<tr>")
+    for name, word in zip(("take", "give"), words, strict=True):
+        (row,) = (row for row in rows if f"balloon.{name}.ratio<" in row)
+        assert f">{word}<" in row and html.escape("goal: at least 150 x (this project's goal)") in row, row
+
+
 def test_each_goal_is_at_a_glance() -> None:
     """And one that is missed says so, of each way to be better."""
     names = [name for name, _ in HEADLINES]
