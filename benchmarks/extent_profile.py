@@ -381,14 +381,14 @@ class Callers:
 
     asked: int = 0  # looks
     told: int = 0
-    moments: dict[str, float] = dataclasses.field(default_factory=lambda: collections.defaultdict(float))
+    moments: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def add(self, caller: str, moment: float) -> None:
         """A look that asked, and its part of a moment."""
         self.asked += 1
         if caller != NOT_TOLD:
             self.told += 1
-            self.moments[caller] += moment
+            self.moments[caller] = self.moments.get(caller, 0.0) + moment
 
 
 class Tally:

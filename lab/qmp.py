@@ -55,7 +55,7 @@ class Qmp:
 
     def monitor(self, line: str, cpu: int | None = None) -> str:
         """Run a command of the human monitor and return what it prints. `cpu`: the one it is about, where that matters."""
-        about = {} if cpu is None else {"cpu-index": cpu}
+        about: dict[str, object] = {} if cpu is None else {"cpu-index": cpu}
         return str(self.execute("human-monitor-command", {"command-line": line, **about}))
 
     def close(self) -> None:

@@ -135,7 +135,8 @@ def memory(*words: int, unreadable: bool = False) -> str:
     lines = [
         f"{STACK + 8 * at:016x}:" + "".join(f" {word:#018x}" for word in words[at : at + 2]) for at in range(0, len(words), 2)
     ]
-    return "\n".join([*lines, *([f"{STACK + 8 * len(words):016x}: Cannot access memory"] if unreadable else [])]) + "\n"
+    lines += [f"{STACK + 8 * len(words):016x}: Cannot access memory"] if unreadable else []
+    return "".join(f"{line}\r\n" for line in lines)
 
 
 class Monitor:
