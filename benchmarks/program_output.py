@@ -78,6 +78,8 @@ class Outcome:
     seconds: float
     user_s: float
     system_s: float
+    user_ticks_s: float  # the same by the kernel's ticks, as /proc/stat counts
+    system_ticks_s: float
     gap_ms: float
     minor_faults: int
     major_faults: int
@@ -204,6 +206,8 @@ def _outcome(data: Mapping[str, Any]) -> Outcome:
         _float(data, "seconds"),
         _float(data, "user_s"),
         _float(data, "system_s"),
+        _float(data, "user_ticks_s"),
+        _float(data, "system_ticks_s"),
         _float(data, "gap_ms"),
         _int(data, "minor_faults"),
         _int(data, "major_faults"),

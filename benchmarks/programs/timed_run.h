@@ -10,16 +10,19 @@
  *    "system_s":..}
  *   {"event":"check","what":"zeta","got":"..","wanted":"..","right":true}
  *   {"event":"result","verified":true,"rounds":..,"iterations":..,
- *    "seconds":..,"user_s":..,"system_s":..,"gap_ms":..,"minor_faults":..,
- *    "major_faults":..,"bytes":..}
+ *    "seconds":..,"user_s":..,"system_s":..,"user_ticks_s":..,
+ *    "system_ticks_s":..,"gap_ms":..,"minor_faults":..,"major_faults":..,
+ *    "bytes":..}
  *
  * t is CLOCK_MONOTONIC at the end of the iteration, in seconds; ms since the end
  * of the one before, with whatever held the program up in between; threads the
  * size of the team.  user_s and system_s are the CPU time of all its threads,
  * and the faults theirs, in the iterations until then, without preparation and
- * verification.  gap_ms is the longest time between two marks: the ends of
- * iterations, and of equal steps within them.  bytes is the memory that the
- * iterations touch.
+ * verification.  Their sum is by the scheduler's clock, and ticks part it.
+ * user_ticks_s and system_ticks_s are the same by ticks alone, as /proc/stat
+ * counts: without those that were missed, and without what a hypervisor stole.
+ * gap_ms is the longest time between two marks: the ends of iterations, and of
+ * equal steps within them.  bytes is the memory that the iterations touch.
  *
  * A round is the whole computation with its verification: --rounds=N makes a run
  * as long as one wants it, since an iteration's number is part of what is known.
@@ -49,10 +52,22 @@
 #define TIMED_COLOUR	(17UL << 12)	/* TIMED_COLOURS of them fit into TIMED_ALIGN */
 #define MAX_ROUNDS	1000000
 
+/*
+ * This process's time by ticks, all and in user mode: Linux's CPUCLOCK_PROF and
+ * CPUCLOCK_VIRT, of process 0.  libc has no names for them.
+ */
+#define TIMED_TICKS		((clockid_t)-8)
+#define TIMED_USER_TICKS	((clockid_t)-7)
+
 /* CPU time and faults of the process, or of some part of its life. */
 struct timed_usage {
 	double user_s, system_s;
 	long minor, major;
+};
+
+/* The same by ticks, see TIMED_TICKS. */
+struct timed_ticks {
+	double user_s, system_s;
 };
 
 struct timed_run {
@@ -66,15 +81,22 @@ struct timed_run {
 	double began, marked, iterated;	/* this round, mark, iteration */
 	double seconds, gap_s;
 	struct timed_usage spent, before;
+	struct timed_ticks ticked, ticks_before;
 	bool wrong;
 };
 
-static inline double timed_now(void)
+static inline double timed_clock(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	if (clock_gettime(clock, &ts))
+		die("no clock %d: %s", clock, strerror(errno));
 	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static inline double timed_now(void)
+{
+	return timed_clock(CLOCK_MONOTONIC);
 }
 
 static inline struct timed_usage timed_usage(void)
@@ -87,6 +109,21 @@ static inline struct timed_usage timed_usage(void)
 		.system_s = r.ru_stime.tv_sec + r.ru_stime.tv_usec / 1e6,
 		.minor = r.ru_minflt,
 		.major = r.ru_majflt,
+	};
+}
+
+/* No tick in user mode comes in between: it would pass for one in the kernel. */
+static inline struct timed_ticks timed_ticks(void)
+{
+	double user_s, all_s;
+
+	do {
+		user_s = timed_clock(TIMED_USER_TICKS);
+		all_s = timed_clock(TIMED_TICKS);
+	} while (timed_clock(TIMED_USER_TICKS) != user_s);
+	return (struct timed_ticks){
+		.user_s = user_s,
+		.system_s = all_s - user_s,
 	};
 }
 
@@ -189,6 +226,7 @@ static inline void timed_team(struct timed_run *run)
 /* A round is prepared: its first iteration begins. */
 static inline void timed_round(struct timed_run *run)
 {
+	run->ticks_before = timed_ticks();
 	run->before = timed_usage();
 	run->began = run->marked = run->iterated = timed_now();
 }
@@ -224,11 +262,14 @@ static inline void timed_iteration(struct timed_run *run)
 static inline void timed_rest(struct timed_run *run)
 {
 	struct timed_usage now = timed_usage();
+	struct timed_ticks ticks = timed_ticks();
 
 	run->spent.user_s += now.user_s - run->before.user_s;
 	run->spent.system_s += now.system_s - run->before.system_s;
 	run->spent.minor += now.minor - run->before.minor;
 	run->spent.major += now.major - run->before.major;
+	run->ticked.user_s += ticks.user_s - run->ticks_before.user_s;
+	run->ticked.system_s += ticks.system_s - run->ticks_before.system_s;
 	run->seconds += run->iterated - run->began;
 }
 
@@ -255,10 +296,13 @@ static inline int timed_result(const struct timed_run *run)
 {
 	printf("{\"event\":\"result\",\"verified\":%s,\"rounds\":%lu,"
 	       "\"iterations\":%lu,\"seconds\":%.6f,\"user_s\":%.6f,"
-	       "\"system_s\":%.6f,\"gap_ms\":%.3f,\"minor_faults\":%ld,"
-	       "\"major_faults\":%ld,\"bytes\":%" PRIu64 "}\n",
+	       "\"system_s\":%.6f,\"user_ticks_s\":%.6f,"
+	       "\"system_ticks_s\":%.6f,\"gap_ms\":%.3f,"
+	       "\"minor_faults\":%ld,\"major_faults\":%ld,"
+	       "\"bytes\":%" PRIu64 "}\n",
 	       run->wrong ? "false" : "true", run->rounds, run->iterations,
 	       run->seconds, run->spent.user_s, run->spent.system_s,
+	       run->ticked.user_s, run->ticked.system_s,
 	       run->gap_s * 1e3, run->spent.minor, run->spent.major,
 	       run->bytes);
 	fflush(stdout);

@@ -37,7 +37,7 @@ def said(  # a program's output
     lines.append(
         {"event": "result", "verified": right, "rounds": rounds, "iterations": len(sizes), "seconds": seconds}
         | {"user_s": cpu_s * 0.75, "system_s": cpu_s * 0.25, "gap_ms": each * 1e3 + 5, "minor_faults": 900}
-        | {"major_faults": 100, "bytes": 1}
+        | {"user_ticks_s": cpu_s * 11 / 16, "system_ticks_s": cpu_s * 3.5 / 16, "major_faults": 100, "bytes": 1}
     )
     return "".join(json.dumps(line) + "\n" for line in lines)
 
@@ -46,4 +46,4 @@ def sample(
     kind: str, seconds: float, number: int = 0, *, moved: int = 0, operation_s: float = 0.0, cpu_s: float = 16.0
 ) -> Sample:
     run = parse_timed(said(sizes=SIZES[kind], seconds=seconds, cpu_s=cpu_s))
-    return Sample(number, kind, run, Counters(cpu_s * 0.25 + 1.5, moved, cpu_s * 0.75 + 2.0), operation_s)
+    return Sample(number, kind, run, Counters(cpu_s * 0.25 + 1.5, moved, cpu_s * 0.75 + 2.0, 1.25), operation_s)

@@ -211,8 +211,10 @@ def test_counts_have_the_static_run_beside_them() -> None:
     assert moved.note.endswith("; the median of the runs")
     assert by_name["overhead.add.npb_cg.faults"].value == 1000
     assert by_name["overhead.add.npb_cg.user_s"].value == 12.0 and by_name["overhead.add.npb_cg.system_s"].value == 4.0
-    assert by_name["overhead.add.npb_cg.kernel_s"].value == 1.5
+    assert by_name["overhead.add.npb_cg.ticks_s"].value == 11.0 + 3.5
+    assert by_name["overhead.add.npb_cg.kernel_s"].value == 4.0 + 1.5 - 3.5
     assert by_name["overhead.add.npb_cg.guest_s"].value == 12.0 + 2.0 + 4.0 + 1.5
+    assert by_name["overhead.remove.npb_cg.steal_s"].value == 1.25
     assert by_name["overhead.add.npb_cg.gap_ms"].value == pytest.approx((1105 + 1185) / 2)
     assert by_name["overhead.add.npb_cg.gap_ms"].baseline == {"most": 1185.0, "static": 805.0, "static_most": 805.0}
     assert by_name["overhead.add.operation_s"].value == 3.0 and by_name["overhead.remove.operation_s"].value == 5.0
@@ -344,25 +346,44 @@ VMSTAT = "nr_free_pages 5\npgmigrate_success 1234\npgmigrate_fail 5\n"
 
 
 def test_counters_are_system_irq_and_softirq_and_pages_moved() -> None:
-    assert parse_counters(STAT, VMSTAT) == Counters(3.76, 1234, 10.2)
+    assert parse_counters(STAT, VMSTAT) == Counters(3.76, 1234, 10.2, 0.08)
 
 
 @pytest.mark.parametrize(
-    ("stat", "vmstat"), [("", VMSTAT), (STAT, ""), ("cpu  1 2 3\n", VMSTAT), (STAT, "pgmigrate_success x\n")]
+    ("stat", "vmstat"),
+    [("", VMSTAT), (STAT, ""), ("cpu  1 2 3\n", VMSTAT), ("cpu  1 2 3 4 5 6 7\n", VMSTAT), (STAT, "pgmigrate_success x\n")],
 )
 def test_counters_that_cannot_be_read(stat: str, vmstat: str) -> None:
     with pytest.raises(Malformed):
         parse_counters(stat, vmstat)
 
 
-def test_kernel_time_is_not_negative() -> None:
-    """The guest counts by ticks, and the program exactly: of a short run more may be the program's than the guest's."""
-    assert dataclasses.replace(sample(SMALL, 1.0), counted=Counters(3.9, 0)).other_kernel_s == 0
+def test_kernel_time_is_by_one_clock() -> None:
+    """By the scheduler's, which counts what Xen stole, too, a program may have more than its whole guest has by ticks."""
+    busy = dataclasses.replace(sample(SMALL, 1.0), counted=Counters(3.75, 0, 11.0))
+    assert busy.guest_s < busy.cpu_s == 16.0 and busy.guest_s - busy.ticks_s == busy.other_kernel_s == 0.25
+
+
+def test_kernel_time_that_cannot_be_is_told() -> None:
+    """With its sign: it is rounded, or wrong, and 0 would say that there was none."""
+    some = [dataclasses.replace(each, counted=Counters(3.47, 0)) for each in program().samples]
+    metric = found(Program("npb_cg", "S", some))["overhead.add.npb_cg.kernel_s"]
+    assert metric.value == pytest.approx(-0.03) and metric.baseline["static"] == -0.03
+
+
+def test_what_is_stolen_is_not_known_where_vcpus_come() -> None:
+    """Then what they were offline is in it. The static run beside it has none that comes."""
+    by_name = found(program())
+    add, remove = by_name["overhead.add.npb_cg.steal_s"], by_name["overhead.remove.npb_cg.steal_s"]
+    assert (add.value, add.runs, add.baseline) == (None, [], {"static": 1.25, "static_most": 1.25})
+    assert "; not known of runs in which vCPUs come" in add.note
+    assert (remove.value, remove.runs, remove.baseline["static"]) == (1.25, [1.25], 1.25)
+    assert found(Program("npb_mg", "W", ()))["overhead.add.npb_mg.steal_s"].note == "not measured"
 
 
 def test_counters_of_a_time() -> None:
     assert Counters(5.5, 100).since(Counters(2.0, 40)) == Counters(3.5, 60)
-    assert Counters(5.5, 100, 9.0).since(Counters(2.0, 40, 5.0)) == Counters(3.5, 60, 4.0)
-    for before in (Counters(6.0, 40), Counters(2.0, 101), Counters(2.0, 40, 9.5)):
+    assert Counters(5.5, 100, 9.0, 3.0).since(Counters(2.0, 40, 5.0, 1.0)) == Counters(3.5, 60, 4.0, 2.0)
+    for before in (Counters(6.0, 40), Counters(2.0, 101), Counters(2.0, 40, 9.5), Counters(2.0, 40, 5.0, 3.5)):
         with pytest.raises(Malformed):
-            Counters(5.5, 100, 9.0).since(before)
+            Counters(5.5, 100, 9.0, 3.0).since(before)

@@ -339,6 +339,20 @@ def test_what_is_no_journal_is_refused(tmp_path: Path, text: str) -> None:
     assert path.read_text(encoding="utf-8") == text
 
 
+def test_runs_without_ticks_are_refused(tmp_path: Path) -> None:
+    """Of before programs said them: no figure is made up for them, even if all else were the same."""
+    path = tmp_path / "journal"
+    written(path)
+    first, *lines = path.read_text(encoding="utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
+    for event in events:
+        if event["event"] == "sample":
+            del event["sample"]["run"]["outcome"]["user_ticks_s"]
+    path.write_text("".join(f"{line}\n" for line in (first, *map(json.dumps, events))), encoding="utf-8")
+    with pytest.raises(JournalError, match=r"cannot be read: .*user_ticks_s"):
+        Journal.resume(path, TERMS)
+
+
 def test_other_terms_are_named(tmp_path: Path) -> None:
     written(tmp_path / "journal")
     with pytest.raises(JournalError, match="of something else: runs was 5, and is 6; tree was 1234, and is 5678"):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.program_output import TimedRun, parse_timed
+from lab.errors import Malformed
 from tests.unit.libgomp.gomp_player import AB, CPUS, ELASTIC, STOCK, A, page
 from tests.unit.overhead import programs
 
@@ -245,6 +246,56 @@ def test_arrays_that_share_one_are_noticed(tmp_path: Path, line: str, becomes: s
     header = HEADER.read_text(encoding="utf-8")
     assert header.count(line) == 1, "adapt the table: this line is not there"
     assert not places_are_apart(memory_program(tmp_path, header.replace(line, becomes)))
+
+
+# --- ticks ---------------------------------------------------------------------------------------------------------------
+
+
+def ticks(folder: Path, header: str) -> tuple[float, float]:
+    """What a program with this timed_run.h says of ticks_test's clocks: seconds in user mode and in the kernel."""
+    (folder / "timed_run.h").write_text(header, encoding="utf-8")
+    program, source = folder / "ticks_test", Path(__file__).with_name("ticks_test.c")
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-fopenmp", f"-I{folder}", f"-I{programs.SOURCES}"]
+    subprocess.run(["gcc", *flags, "-o", program, source, "-lm"], check=True)
+    outcome = parse_timed(programs.run(program).stdout).outcome
+    return (outcome.user_ticks_s, outcome.system_ticks_s) if outcome else (0.0, 0.0)
+
+
+TICKS = (9.0, 6.0)  # 3 and 2 s of each of three rounds
+
+
+def test_ticks_are_those_of_iterations(tmp_path: Path) -> None:
+    """Not of what is between two rounds; and one in user mode that comes while they are read does not count in the kernel."""
+    assert ticks(tmp_path, HEADER.read_text(encoding="utf-8")) == TICKS
+
+
+@pytest.mark.parametrize(
+    ("line", "becomes"),
+    [
+        ("((clockid_t)-8)", "((clockid_t)-7)"),
+        ("((clockid_t)-7)", "((clockid_t)-8)"),
+        ("((clockid_t)-8)", "((clockid_t)-6)"),
+        ("while (timed_clock(TIMED_USER_TICKS) != user_s)", "while (0)"),
+        (".system_s = all_s - user_s,", ".system_s = all_s,"),
+        ("run->ticks_before = timed_ticks();", ";"),
+        ("run->ticked.user_s +=", "run->ticked.user_s ="),
+        ("run->ticked.system_s += ticks.system_s", "run->ticked.system_s += ticks.user_s"),
+        ("run->ticked.user_s, run->ticked.system_s,", "run->ticked.system_s, run->ticked.user_s,"),
+    ],
+)
+def test_ticks_that_are_others_are_noticed(tmp_path: Path, line: str, becomes: str) -> None:
+    header = HEADER.read_text(encoding="utf-8")
+    assert header.count(line) == 1, "adapt the table: this line is not there"
+    try:
+        assert ticks(tmp_path, header.replace(line, becomes)) != TICKS
+    except Malformed as error:
+        assert "ticks_s" in str(error) or "no start line" in str(error)
+
+
+def test_this_kernel_has_ticks(built: Path) -> None:
+    """The clocks are not made up: about what the scheduler says, on a machine on which nothing is stolen."""
+    outcome = run_well(built / "npb_ep", "--class=W", OMP_NUM_THREADS="2").outcome
+    assert outcome and 0 < outcome.user_ticks_s + outcome.system_ticks_s < 2 * (outcome.user_s + outcome.system_s)
 
 
 # --- words ---------------------------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ def lines(steps: int = 2, **result: Any) -> list[dict[str, Any]]:
         found.append({"event": "iteration", "n": n, "t": 10.0 + n, "ms": 1000.0, "threads": 2, "user_s": n, "system_s": 0.5})
     found.append({"event": "check", "what": "zeta", "got": "1", "wanted": "1", "right": True})
     end = {"event": "result", "verified": True, "rounds": 1, "iterations": steps, "seconds": 2.0, "user_s": 3.0}
-    return [*found, end | {"system_s": 0.5, "gap_ms": 1000.5, "minor_faults": 4, "major_faults": 1, "bytes": 4096} | result]
+    end |= {"system_s": 0.5, "user_ticks_s": 2.75, "system_ticks_s": 0.25, "gap_ms": 1000.5}
+    return [*found, end | {"minor_faults": 4, "major_faults": 1, "bytes": 4096} | result]
 
 
 def text(objects: list[dict[str, Any]]) -> str:
@@ -30,7 +31,7 @@ def test_a_whole_run() -> None:
     run = parse_timed(text(lines()))
     assert (run.program, run.problem, run.bytes, run.wrong) == ("npb_cg", "S", 4096, ())
     assert run.steps == (Step(1, 11.0, 1000.0, 2, 1.0, 0.5), Step(2, 12.0, 1000.0, 2, 2.0, 0.5))
-    assert run.outcome == Outcome(True, 1, 2, 2.0, 3.0, 0.5, 1000.5, 4, 1)
+    assert run.outcome == Outcome(True, 1, 2, 2.0, 3.0, 0.5, 2.75, 0.25, 1000.5, 4, 1)
 
 
 def test_a_run_under_way() -> None:
@@ -60,6 +61,8 @@ BAD = {
     "not verified with right results": lines(verified=False),
     "time runs backwards": lines(seconds=-1.0),
     "a time that is none": lines(user_s=float("nan")),
+    "ticks that are none": lines(user_ticks_s=None),
+    "ticks that run backwards": lines(system_ticks_s=-0.01),
     "a verdict in words": lines(verified="yes"),
     "faults that are no number": lines(minor_faults=1.5),
     "too many threads": [lines()[0], {**lines()[1], "threads": 10**6}],
