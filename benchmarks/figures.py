@@ -110,7 +110,7 @@ FIGURES = (
     Figure(
         "Move pages between nodes, move_pages, 1 GB",
         "3.55 GB/s in 4 KiB pages, 10.9 GB/s in 2 MiB pages",
-        "published for AMD Zen 3",
+        "S. Garg, RFC v4 of batch copying in page migration, linux-mm, March 2026; AMD Zen 3",
     ),
     Figure(
         "A fault of a page of another host against the raw round trip, both sleeping",
