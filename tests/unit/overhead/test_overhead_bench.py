@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from benchmarks import overhead
-from benchmarks.overhead import CLASSES, Bench, Shapes, chosen, missing, report
+from benchmarks.overhead import CLASSES, LARGER_CLASSES, Bench, Shapes, chosen, missing, report
 from benchmarks.overhead_figures import ADD, KINDS, LARGE, REMOVE, SMALL, Counters, Sample, WrongTeam
 from benchmarks.overhead_journal import Journal
 from benchmarks.program_output import parse_timed
@@ -299,6 +299,8 @@ def test_a_program_that_is_slow_runs_once() -> None:
 def test_programs_and_classes_by_words() -> None:
     assert chosen(None, None) == CLASSES
     assert chosen("stream,npb_cg", "npb_cg=W,npb_ep=A") == {"stream": "W", "npb_cg": "W"}
+    assert chosen(None, None, larger=True) == LARGER_CLASSES
+    assert chosen("stream,npb_ep", "npb_ep=B", larger=True) == {"stream": "A", "npb_ep": "B"}
     for words in (("npb_lu", None), (None, "npb_cg"), (None, "npb_cg=C"), (None, "npb_lu=S")):
         with pytest.raises(ValueError, match=r"want"):
             chosen(*words)

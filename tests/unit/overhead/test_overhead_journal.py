@@ -183,7 +183,8 @@ def test_a_session_with_an_end(lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys
 
 @pytest.mark.parametrize(
     "words",
-    ["--runs=4", "--seconds=2", "--classes=stream=S", "--rack=one-host", "--use=lab", "--config={folder}/other.cfg"],
+    ["--runs=4", "--seconds=2", "--classes=stream=S", "--larger", "--rack=one-host", "--use=lab"]
+    + ["--config={folder}/other.cfg"],
 )
 def test_other_words_are_refused(lab: Lab, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """And nothing is booted, or lost."""
@@ -193,6 +194,12 @@ def test_other_words_are_refused(lab: Lab, words: str, capsys: pytest.CaptureFix
     assert lab.main("--programs=npb_cg", "--continue", words.format(folder=lab.folder)) == 1
     assert "of something else: " in capsys.readouterr().err
     assert len(lab.sessions) == 1 and lab.journal.read_bytes() == before
+
+
+def test_larger_classes_are_run_and_told(lab: Lab) -> None:
+    assert lab.main("--programs=npb_ep", "--larger") == 0
+    assert {played.problem for played in lab.sessions} == {"A"}
+    assert lab.figures()["overhead.add.npb_ep.pct"]["baseline"]["class"] == "A"
 
 
 def test_another_tree_is_refused(lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.overhead import CLASSES, LARGER_CLASSES
 from benchmarks.program_output import TimedRun, parse_timed
 from lab.errors import Malformed
 from tests.unit.libgomp.gomp_player import AB, CPUS, ELASTIC, STOCK, A, page
@@ -81,6 +82,22 @@ def test_rounds(built: Path, name: str) -> None:
     run = run_well(built / name, "--class=S", "--rounds=3")
     assert run.outcome and run.outcome.rounds == 3
     assert len(run.steps) == 3 * ITERATIONS[name]["S"]
+
+
+@pytest.mark.parametrize("name", programs.NAMES)
+def test_the_larger_classes_fit_into_the_guest(built: Path, name: str) -> None:
+    """By what a program says that its iterations touch; when nodes have gone, all of it is in the two that stay."""
+    letters = [CLASSES[name], LARGER_CLASSES[name]]
+    touched = []
+    for letter in letters:
+        process = subprocess.Popen([built / name, f"--class={letter}"], stdout=subprocess.PIPE, text=True)
+        assert process.stdout
+        try:
+            touched.append(parse_timed(process.stdout.readline()).bytes)
+        finally:
+            process.kill()
+            process.communicate()
+    assert letters == sorted(letters, key="SWAB".index) and touched[1] <= 512 << 20
 
 
 # --- programs that follow the topology -----------------------------------------------------------------------------------
