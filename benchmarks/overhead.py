@@ -5,8 +5,8 @@ Six OpenMP programs with known results (benchmarks/programs, those with timed_ru
 guest of two nodes that gets two more (configs/guest4x1.cfg). Each round runs each of them four times: two nodes, two and then
 four, four, four and then two; so all kinds of runs alternate, and none needs a change of its own in between. The change begins
 when the program has done its first iterations, and has to be over before its last one has ended. How often a program computes
-its problem in a run is found by a run before, so that a run takes about --seconds. With --larger, problems are about as large as
-the guest's memory allows, and computed less often. What is compared, and the model: overhead_figures.py.
+its problem in a run is found by a run before, so that a run takes about --seconds. With --larger, problems are about as large
+as the guest's memory allows, and computed less often. What is compared, and the model: overhead_figures.py.
 
 Each run is written down when it has ended (overhead_journal.py). A call that ends early, by a failure, Ctrl-C or --minutes, is
 continued by another one with --continue and the same words; only --programs may be others, so that they can be measured

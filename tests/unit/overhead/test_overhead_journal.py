@@ -183,9 +183,9 @@ def test_a_session_with_an_end(lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys
 
 @pytest.mark.parametrize(
     "words",
-    ["--runs=4", "--seconds=2", "--classes=stream=S", "--larger", "--rack=one-host", "--use=lab"]
-    + ["--config={folder}/other.cfg"],
-)
+    ["--runs=4", "--seconds=2", "--classes=stream=S", "--larger", "--rack=one-host", "--use=lab",
+     "--config={folder}/other.cfg"],
+)  # fmt: skip
 def test_other_words_are_refused(lab: Lab, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """And nothing is booted, or lost."""
     (lab.folder / "other.cfg").write_text("name = 'g'\n", encoding="utf-8")

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Three rounds of an iteration each, by played clocks.  In an iteration, the
- * program has 3 s in user mode and 2 s in the kernel by ticks; between two, 100
- * and 50.  A tick in user mode, of 10 s, comes while the clocks are read for the
- * first time in a round.
+ * ticks_test TIMES: three rounds of an iteration each, by played clocks.  In an
+ * iteration, the program has 3 s in user mode and 2 s in the kernel by ticks;
+ * between two, 100 and 50.  The first TIMES that a round reads the clocks, a tick
+ * in user mode comes meanwhile, of 10 s.
  */
 #define _GNU_SOURCE
 
@@ -31,13 +31,15 @@ static int played(clockid_t clock, struct timespec *ts)
 #define clock_gettime played
 #include "timed_run.h"
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct timed_run run = { .program = "ticks_test", .class = 'S', .rounds = 3 };
 
+	if (argc != 2)
+		return 2;
 	timed_start(&run, 1);
 	for (unsigned long round = 0; round < run.rounds; round++) {
-		late = 1;
+		late = atoi(argv[1]);
 		timed_round(&run);
 		user_s += 3;
 		system_s += 2;
