@@ -113,8 +113,8 @@ static inline struct timed_usage timed_usage(void)
 }
 
 /*
- * No tick in user mode comes in between: it would pass for one in the kernel.  A
- * Linux that counts without ticks is never still, and what is missed is short.
+ * No tick in user mode comes in between: it would pass for one in the kernel.
+ * A Linux that counts without ticks is never still, and what is missed is short.
  */
 static inline struct timed_ticks timed_ticks(void)
 {

@@ -2,8 +2,8 @@
 /*
  * ticks_test TIMES: three rounds of an iteration each, by played clocks.  In an
  * iteration, the program has 3 s in user mode and 2 s in the kernel by ticks;
- * between two, 100 and 50.  The first TIMES that a round reads the clocks, a tick
- * in user mode comes meanwhile, of 10 s.
+ * between two, 100 and 50.  The first TIMES that a round reads the clocks, a
+ * tick in user mode comes meanwhile, of 10 s.
  */
 #define _GNU_SOURCE
 
@@ -33,7 +33,11 @@ static int played(clockid_t clock, struct timespec *ts)
 
 int main(int argc, char **argv)
 {
-	struct timed_run run = { .program = "ticks_test", .class = 'S', .rounds = 3 };
+	struct timed_run run = {
+		.program = "ticks_test",
+		.class = 'S',
+		.rounds = 3,
+	};
 
 	if (argc != 2)
 		return 2;
