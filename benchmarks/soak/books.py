@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the host's books, the hypervisor and the guest each say of a guest, by two questions: one to dom0, one to the guest.
 
+The logs of both are asked for with them (inside.py).
+
 `Books` is what was read, as it was said; what it should be is for invariants.py. All text of the guest is untrusted: what has
 not the expected form raises Malformed.
 """
@@ -13,14 +15,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.soak.inside import Inside, sections
 from lab import guestview
 from lab.command import checked
 from lab.elastic_guest import ElasticGuest, parse_vnode_list
 from lab.errors import Malformed
 from lab.hypervisor import parse_heap
-
-# Each question prints sections: a line "== NAME", then what a command says.
-_SECTION = re.compile(r"^== ([a-z]+)\n", re.MULTILINE)
 
 # Keys and files are read before vnode-list is asked, which would put them in order.
 ASK_DOM0 = """
@@ -32,8 +32,8 @@ echo "== cpus"; xenstore-ls -f /local/domain/$domid/cpu
 echo "== domains"; xenstore-list /local/domain
 echo "== libxl"; xenstore-list /libxl
 echo "== files"; ls /var/lib/xen
-echo "== errors"; grep -i error /var/log/xen/xl-$name.log
 echo "== listed"; xl vnode-list --json $name || exit 1
+{logs}
 echo "== xen"; xl dmesg -c >/dev/null && xl debug-keys u && xl debug-keys q && xl dmesg
 """
 
@@ -42,6 +42,7 @@ echo "== boot"; cat /proc/sys/kernel/random/boot_id
 echo "== nodes"; cat /sys/devices/system/node/online
 echo "== cpus"; cat /sys/devices/system/cpu/online
 echo "== numactl"; numactl -H
+{logs}
 echo "== driver"; cat /sys/kernel/debug/elastic-numa/nodes
 """
 
@@ -80,7 +81,6 @@ class Books:
     domains: frozenset[str]  # that xenstore has a directory of
     libxl: frozenset[str]  # the same below /libxl
     files: frozenset[str]  # of /var/lib/xen
-    errors: tuple[str, ...]  # in the log of who attends the guest
     listed: Mapping[int, Mapping[str, Any]]  # xl vnode-list --json
     free: Mapping[int, int]
     pages: Mapping[int, int]  # of the guest
@@ -94,12 +94,6 @@ class Books:
     cpus: tuple[int, ...]
     sizes_mib: Mapping[int, int]  # of nodes, by numactl -H
     driver: Mapping[int, Driver]
-
-
-def sections(text: str) -> dict[str, str]:
-    """What a question has printed, by section."""
-    parts = _SECTION.split(text)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def keys_below(text: str, path: str) -> dict[str, str]:
@@ -163,15 +157,15 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def read(guest: ElasticGuest) -> Books:
-    """Ask both. Raises CommandFailedError, LabError, Malformed."""
-    said = sections(checked(guest.dom0, ASK_DOM0.format(name=shlex.quote(guest.name)), 60.0))
-    told = sections(checked(guest.guest, ASK_GUEST, 30.0))
+def read(guest: ElasticGuest, in_dom0: Inside, in_guest: Inside) -> Books:
+    """Ask both, and note what is new in their logs. Raises CommandFailedError, LabError, Malformed."""
+    said = sections(checked(guest.dom0, ASK_DOM0.format(name=shlex.quote(guest.name), logs=in_dom0.ask()), 60.0))
+    told = sections(checked(guest.guest, ASK_GUEST.format(logs=in_guest.ask()), 30.0))
     try:
         domid = int(said["domid"])
         total, pages = parse_pages(said["xen"], domid)
         cpus = keys_below(said["cpus"], f"/local/domain/{domid}/cpu")
-        return Books(
+        seen = Books(
             domid=domid,
             keys=keys_below(said["keys"], f"/local/domain/{domid}/vnuma"),
             private=keys_below(said["books"], f"/libxl/{domid}/vnuma"),
@@ -181,7 +175,6 @@ def read(guest: ElasticGuest) -> Books:
             domains=_words(said["domains"]),
             libxl=_words(said["libxl"]),
             files=_words(said["files"]),
-            errors=tuple(said["errors"].splitlines()),
             listed=parse_vnode_list(said["listed"]),
             free=parse_heap(said["xen"]),
             pages=pages,
@@ -198,6 +191,9 @@ def read(guest: ElasticGuest) -> Books:
         )
     except (KeyError, ValueError) as error:
         raise Malformed(f"the books: {error!r}: {sorted(said)}, {sorted(told)}") from error
+    in_dom0.take(said)
+    in_guest.take(told)
+    return seen
 
 
 def number(keys: Mapping[str, str], key: str) -> int:

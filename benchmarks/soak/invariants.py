@@ -241,8 +241,6 @@ def _leftovers(shape: Shape, books: Books) -> Iterator[Violation]:
         for key in sorted(keys):
             if not _known(key, known, shape) and key != "op":
                 yield Violation(f"{where}/{key} = {keys[key]!r}: no such key is known")
-    for line in books.errors:
-        yield Violation(f"who attends the guest says: {line}")
 
 
 def _availability(shape: Shape, state: State, books: Books) -> Iterator[Violation]:

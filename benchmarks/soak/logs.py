@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Lines that are new on the consoles of a rack, and those that nothing explains.
+"""Lines that are new in the logs of a rack, its consoles and those inside dom0 and the guest, and those that nothing explains.
 
 The guest's and dom0's kernels show warnings there (loglevel=5), so that any line of theirs needs an explanation: a kind that is
 listed here, or a life that begins, whose boot is searched for complaints only. The hypervisor is asked for its books by debug
 keys, whose reports are there as well; of its lines those count that complain, or have a word of trouble in them.
+
+What a console does not show is read inside (inside.py). Below /var/log there is little, mostly of the xl that attends the guest:
+each line that is not of a life's end or beginning counts. A kernel's ring has notices and news of all that comes and goes: of
+these count those that complain, or have a word of trouble; of a guest's boot those that complain.
 
 A console that says nothing is not read, or is another's: of a life that has begun one has to tell, and the hypervisor's, too.
 """
@@ -11,9 +15,11 @@ A console that says nothing is not read, or is another's: of a life that has beg
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from benchmarks.soak.inside import Inside, Said
+from lab.command import Run
 from lab.complaints import KNOWN, KNOWN_HEAD, Growing, complaints, consoles
 
 # What the terminal of a console's shell puts before a line.
@@ -46,14 +52,22 @@ FAILED = re.compile(r"xen[-_]elastic[-_]numa: vnode (\d+): -\d+ .*")
 STALL = re.compile(r"rcu: INFO: .*(?:stall|self-detected)|watchdog: BUG: soft lockup")
 
 TROUBLE = re.compile(
-    r"\(XEN\) .*(?:\berror|\bfail|\bunexpected|\binvalid|\bcannot\b|\bcan't\b|could not|\bunable\b|\bleak|over-?allocation"
-    r"|\bout of memory|\bdenied|\brefuse|\bcrash|\bwarn|\bassert|\bstuck\b|timed out|\boverflow|\bunderflow|\bcorrupt)",
+    r"\berror|\bfail|\bunexpected|\binvalid|\bcannot\b|\bcan't\b|could not|\bunable\b|\bleak|over-?allocation"
+    r"|\bout of memory|\bdenied|\brefuse|\bcrash|\bwarn|\bassert|\bstuck\b|timed out|\boverflow|\bunderflow|\bcorrupt",
     re.I,
 )
 # Of what a vCPU of a guest does: a hypervisor with checks says it of each that begins.
 OF_VCPU = re.compile(r"\(XEN\) .*\bd[1-9]\d*v\d+ ")
 # And of each that an operation brings up: Linux asks for a register that there is none of.
 COMES_UP = re.compile(r"\(XEN\) .*\bd[1-9]\d*v\d+ RDMSR 0x[0-9a-f]+ unimplemented")
+
+# What the xl that attends a guest writes when a life begins, and when one ends by a reboot or by `xl destroy`.
+LIFE = re.compile(
+    r"Waiting for domain \S+ \(domid \d+\) to die \[pid \d+\]|Domain \d+ has been destroyed\."
+    r"|Domain \d+ has shut down, reason code 1 0x1|Action for shutdown reason code 1 is restart"
+    r"|Domain \d+ needs to be cleaned up: destroying the domain|Done\. Rebooting now"
+    r"|libxl: info: \S+:libxl__domain_build_info_setdefault: qemu-xen is unavailable, using qemu-xen-traditional instead: .*"
+)
 
 
 def unexplained(text: str, failing: int | None, booting: bool) -> list[str]:
@@ -83,18 +97,37 @@ def unexplained(text: str, failing: int | None, booting: bool) -> list[str]:
     return found
 
 
+def unexplained_inside(said: Sequence[Said], booting: bool, boots: bool) -> list[str]:
+    """The lines of a machine's own logs that nothing explains. `boots`: its kernel has begun anew meanwhile."""
+    found = []
+    for file, line in said:
+        if file:
+            if not (booting and Path(file).name.startswith("xl-") and LIFE.fullmatch(line)):
+                found.append(f"{file}: {line}")
+        elif complaints(line) or (TROUBLE.search(line) and not boots and not EXPLAINED.fullmatch(line)):
+            found.append(f"kernel: {line}")
+    return found
+
+
 class Logs:
-    """The consoles of a directory; each whole line is looked at once."""
+    """The consoles of a directory, and what is read in dom0 and the guest; each whole line is looked at once."""
 
     def __init__(self, directory: Path, list_consoles: Callable[[Path], list[Path]] = consoles) -> None:
+        self.dom0, self.guest = Inside("dom0"), Inside("guest")
         self._directory = directory
         self._consoles = list_consoles
         self._growing = Growing()
         self.stalls = 0  # reports of a stall so far, which explain what follows them
 
-    def skip(self) -> None:
+    def skip(self, dom0: Run) -> None:
         """Forget what is there already: a rack that has run before this."""
+        self.dom0.read(dom0)
         self.new(None, booting=True)
+
+    def last(self, dom0: Run) -> list[str]:
+        """What has come since, of a guest's end too, and is not explained."""
+        self.dom0.read(dom0, final=True)
+        return self.new(None, booting=True, final=True)
 
     def new(self, failing: int | None, booting: bool, final: bool = False) -> list[str]:
         """What has come since in whole lines and is not explained, each line with its log's name.
@@ -104,6 +137,11 @@ class Logs:
         added = {log.name: self._growing.added(log, final) for log in self._consoles(self._directory)}
         self.stalls += sum(len(STALL.findall(text)) for text in added.values())
         found = [f"{name}: {line}" for name, text in added.items() for line in unexplained(text, failing, booting)]
+        for inside in (self.dom0, self.guest):
+            said, lost = inside.new()
+            lines = unexplained_inside(said, booting, boots=booting and inside is self.guest)
+            found += [f"{inside.name}: {line}" for line in lines]
+            found += [f"{inside.name}: {lost} records of the kernel's ring were overwritten before they were read"] if lost else []
         if booting and not final:
             for told, who in ((READY, "the guest"), ("(XEN) ", "the hypervisor")):
                 if not any(told in _XEN_HEAD.sub(r"\1(XEN)", text) for text in added.values()):

@@ -187,7 +187,7 @@ class Soak:
 
     def begin(self, state: State) -> list[str]:
         """Warm up, measure the host, create the guest and bring it into a state. What was wrong there, one line each."""
-        self.logs.skip()
+        self.logs.skip(self.home.dom0)
         self._guest = self.home.create()
         self._measure_commands()
         self._leave()
@@ -216,7 +216,7 @@ class Soak:
         if self._guest is None:
             return []
         self._leave()
-        return self._missing() + self.logs.new(None, booting=True, final=True)
+        return self._missing() + self.logs.last(self.home.dom0)
 
     def _leave(self) -> None:
         guest, self._guest = self.guest, None
@@ -242,7 +242,7 @@ class Soak:
     def _measure(self) -> list[str]:
         """What this life begins with, by which it is judged from then on. What is other than in the first one."""
         settled_free_pages(self.home.dom0)
-        self._base = Base.of(books.read(self.guest))
+        self._base = Base.of(books.read(self.guest, self.logs.dom0, self.logs.guest))
         self._first = self._first or self._base
         return invariants.begun(self._first, self._base)
 
@@ -403,7 +403,7 @@ class Soak:
         began = time.monotonic()
         self._late = []
         while True:
-            seen = books.read(self.guest)
+            seen = books.read(self.guest, self.logs.dom0, self.logs.guest)
             found = invariants.violations(self.shape, self._base, step, seen)
             self._late = self._late or [str(each) for each in found]
             late = all(each.late for each in found)

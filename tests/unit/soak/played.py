@@ -16,6 +16,11 @@
     xen         the end of a domain has the hypervisor complain
     other       a detach that leaves a residual has the driver say that another vnode failed
     line        an attach logs a line that nobody expects
+    log         an attach has the xl that attends the guest write one into its log
+    notice      an attach has the guest's kernel tell of a failure where no console shows it
+    dom0        an attach has dom0's kernel do so
+    dump        the end of a domain leaves a file below /var/log
+    lost        an attach has the guest's kernel say more than its ring holds
     complaint   a detach logs a warning of the kernel
     silence     an attach that is refused ends with 0
     words       an attach that is refused does not say why
@@ -48,17 +53,26 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from benchmarks.soak import books
+from benchmarks.soak.books import Books
+from benchmarks.soak.inside import Inside
 from benchmarks.soak.model import PINNED_PAGES, Shape
 from lab.command import Done
 from lab.elastic_guest import ElasticGuest
 
 HOST_PAGES = {0: 259688, 1: 513996}
 HOME_LOST = 50  # pages of a home that the domain builder leaves out
+XL_LOG = "/var/log/xen/xl-guest2.log"
 STRAY = 8  # of them, pages of a home that are on pnode 1
 RESIDUAL_KIB = 4096
 CALLS = {"ioctl": 40, "write": 120, "sendmsg": 0}
 SECONDS = 0.4  # that a command takes
 AT_ONCE, OVER = 0.3, 0.8  # how far an xl has come that has told the guest, and one that is done
+
+
+def books_of(guest: ElasticGuest) -> Books:
+    """Its books, whatever is in its logs."""
+    return books.read(guest, Inside("dom0"), Inside("guest"))
 
 
 class PlayedHome:
@@ -72,6 +86,9 @@ class PlayedHome:
         self.maptrack = {0: 1, 1: 0}  # pages in which Xen keeps dom0's mapped grants, by physical node
         self.slow = 0
         self.stale: list[str] = []
+        # What is new in files and in the rings of kernels, which have no file.
+        self.inside: dict[str, list[tuple[str, str]]] = {"dom0": [(XL_LOG, "libxl: error: of an hour ago")], "guest": []}
+        self.records, self.lost_records = 0, 0
         self.typed: list[str] = []
         self.asked: list[str] = []  # of the guest
         self.log.write_text("", encoding="utf-8")
@@ -102,9 +119,15 @@ class PlayedHome:
         self.programs: dict[int, dict[str, Any]] = {}
         if "mute" not in self.faults:
             self.say("xenuma: guest ready")
+        self.inside["dom0"] += [(XL_LOG, f"Waiting for domain {self.shape.name} (domid {self.domid}) to die [pid 9]")]
+        self.inside["dom0"] += [("", f"xenbr0: port 1(vif{self.domid}.0) entered blocking state")]
+        self.inside["guest"] = [("", "tsc: Fast TSC calibration failed")]
 
-    def _dies(self) -> None:
+    def _dies(self, *last_words: str) -> None:
         self.slow = 0
+        self.inside["dom0"] += [(XL_LOG, line) for line in last_words or (f"Domain {self.domid} has been destroyed.",)]
+        if "dump" in self.faults:
+            self.inside["dom0"].append(("/var/log/xen/dump", "of xl"))
         if "xen" in self.faults:
             self.say("(XEN) Failed to tear it down")
         if "life" in self.faults:
@@ -153,6 +176,8 @@ class PlayedHome:
         self.typed.append(command)
         if command.startswith("\nname="):
             return Done(0, self._books())
+        if command.startswith('\necho "== logs"'):
+            return Done(0, self._logs("dom0"))
         if command.startswith("/usr/lib/xen/bin/free-pages"):
             return Done(0, "".join(f"node {node}: {self.free(node)} pages free\n" for node in HOST_PAGES))
         if command == "xl dmesg -c >/dev/null && xl debug-keys g && xl dmesg":
@@ -224,6 +249,13 @@ class PlayedHome:
         if name == "attach":
             if "line" in self.faults:
                 self.say("elastic: this should not be")
+            if "log" in self.faults:
+                self.inside["dom0"].append((XL_LOG, "Domain 1 has been destroyed."))
+            if "notice" in self.faults:
+                self.inside["guest"].append(("", "memcheck[9]: segfault at 0 ip 0 sp 0 error 4"))
+            if "dom0" in self.faults:
+                self.inside["dom0"].append(("", "vif vif-1-0: failed to map"))
+            self.lost_records += 7 * ("lost" in self.faults)
             if "stall" in self.faults:
                 self.say("rcu: INFO: rcu_sched self-detected stall on CPU\nCall Trace:")
             if "anew" in self.faults:
@@ -297,7 +329,12 @@ class PlayedHome:
             return Done(1, "", "libxl: no")
         if words[1] == "reboot":
             kept = 512 if "kept" in self.faults and self.flight else 0
-            self._dies()
+            self._dies(
+                f"Domain {self.domid} has shut down, reason code 1 0x1",
+                "Action for shutdown reason code 1 is restart",
+                f"Domain {self.domid} needs to be cleaned up: destroying the domain",
+                "Done. Rebooting now",
+            )
             self._born()
             self.kept = self.drift = kept
             return Done(0, "")
@@ -351,7 +388,8 @@ class PlayedHome:
                 state = "online" if cpu in online else "offline"
                 lines.append(f'/local/domain/{domid}/cpu/{cpu}/availability = "{state}"')
         lines += ["== domains", "0", str(domid), "== libxl", *self.stale, str(domid)]
-        lines += ["== files", f"userdata-d.{domid}.uuid.domain-userdata-json", "== errors", "== listed", self._listed()]
+        lines += ["== files", f"userdata-d.{domid}.uuid.domain-userdata-json", "== listed", self._listed()]
+        lines += self._logs("dom0").splitlines()
         self.bound = {
             number: self.bound.get(number, 0) if node["pnode"] is None else node["pnode"]
             for number, node in self.vnodes.items()
@@ -379,6 +417,15 @@ class PlayedHome:
             bound = {None: "0-3", 0: "0-1", 1: "2-3"}[self.bound.get(declared.number)]
             lines += [f"(XEN)   UNIT{cpu} affinities: hard={{{bound}}} soft={{{bound}}}" for cpu in declared.cpus]
         return "\n".join([*lines, ""])
+
+    def _logs(self, where: str) -> str:
+        """What is new in the logs of dom0 or of the guest, which is then no longer."""
+        said, self.inside[where] = self.inside[where], []
+        lines = ["== logs", *(line for file, text in said if file for line in (f"log 7,1,1 1-1 0 {file}", f" {text}", ""))]
+        lines += ["== ring", *(f"6,{self.records + at},1,-;{text}" for at, (file, text) in enumerate(said) if not file)]
+        self.records += len(said)
+        lost, self.lost_records = (self.lost_records, 0) if where == "guest" else (0, self.lost_records)
+        return "\n".join([*lines, f"ring boot {self.records} {self.records + lost} {self.records + lost}", ""])
 
     # --- the guest -----------------------------------------------------------------------------------------------------
 
@@ -445,6 +492,7 @@ class PlayedHome:
         for number in nodes[1:]:
             mib = self.vnodes[number]["kib"] // 1024
             lines += [f"node {number} cpus: 2 3", f"node {number} size: {mib - 2 * -(-mib // 128)} MB"]
+        lines += self._logs("guest").splitlines()
         lines.append("== driver")
         for number, node in self.vnodes.items():
             size = f"{node['kib']} of 524288 KiB, target {node['target']} KiB"

@@ -13,7 +13,7 @@ from benchmarks.soak.model import SHAPES
 from lab.command import Done
 from lab.elastic_guest import ElasticGuest
 from lab.errors import LabError, Malformed
-from tests.unit.soak.played import PlayedHome
+from tests.unit.soak.played import PlayedHome, books_of
 
 # As Xen 4.20 has put it onto a console of the lab.
 XEN = """(XEN) 'u' pressed -> dumping numa info (now = 415172280238)
@@ -103,7 +103,7 @@ def test_both_are_asked_once(tmp_path: Path) -> None:
     home = PlayedHome(SHAPES["guest2"], tmp_path / "log")
     guest = home.create()
     before = len(home.typed)
-    seen = books.read(guest)
+    seen = books_of(guest)
     assert len(home.typed) == before + 1
     assert (seen.domid, seen.nodes, seen.cpus, seen.listed[1]["state"]) == (1, (0,), (0, 1), "offline")
     assert seen.total == sum(seen.pages.values()) and seen.limit_kib == 513 * 1024
@@ -119,7 +119,7 @@ def test_the_record_is_read_before_it_is_put_in_order() -> None:
 def test_an_answer_without_its_form_is_refused(said: str) -> None:
     guest = ElasticGuest("g", lambda command, timeout=60.0: Done(0, said), lambda command, timeout=60.0: Done(0, ""))
     with pytest.raises(Malformed):
-        books.read(guest)
+        books_of(guest)
 
 
 def test_a_guest_that_is_gone_is_an_error() -> None:
@@ -127,7 +127,7 @@ def test_a_guest_that_is_gone_is_an_error() -> None:
         "g", lambda command, timeout=60.0: Done(1, "", "no"), lambda command, timeout=60.0: Done(0, "")
     )
     with pytest.raises(LabError):
-        books.read(guest)
+        books_of(guest)
 
 
 def test_a_number_that_is_none_is_refused() -> None:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.soak import books, invariants, model
+from benchmarks.soak import invariants, model
 from benchmarks.soak.books import Books, Driver
 from benchmarks.soak.invariants import Base
 from benchmarks.soak.model import SHAPES, Operation, State, There
 from benchmarks.soak.plan import Step
-from tests.unit.soak.played import PlayedHome
+from tests.unit.soak.played import PlayedHome, books_of
 
 SHAPE = SHAPES["guest2"]
 ABSENT, THERE, RESIDUAL = State(512, 2), State(512, 2, (There(1, 256, 1),)), State(512, 2, (There(1, 256, 1, True),))
@@ -33,13 +33,13 @@ def home(tmp_path: Path) -> PlayedHome:
 def read_in(home: PlayedHome, state: State) -> tuple[Base, Books]:
     """The base of a guest, and its books when it is in that state."""
     guest = home.create()
-    base = Base.of(books.read(guest))
+    base = Base.of(books_of(guest))
     if state.vnodes:
         home.dom0("xl vnode-attach guest2 1 size=256M")
     if state == RESIDUAL:
         home.programs[1] = {"words": ["pinner", "1"], "runs": True, "mib": "0", "output": ""}
         home.dom0("xl vnode-detach guest2 1")
-    return base, books.read(guest)
+    return base, books_of(guest)
 
 
 def replaced(seen: Books, field: str, value: Any) -> Books:
@@ -104,7 +104,6 @@ PLANTED: dict[str, tuple[Callable[[Books], Books], str, bool]] = {
     "a domain that is gone": (lambda b: dataclasses.replace(b, domains=b.domains | {"99"}), "/local/domain/99", False),
     "its books": (lambda b: dataclasses.replace(b, libxl=b.libxl | {"99"}), "/libxl/99", False),
     "its files": (lambda b: dataclasses.replace(b, files=b.files | {"userdata-l.99.x.y"}), "/var/lib/xen/userdata", False),
-    "an error of who attends it": (lambda b: dataclasses.replace(b, errors=("libxl: error: x",)), "libxl: error", False),
     "a vCPU not available": (lambda b: changed(b, "availability", _3="offline"), "vCPU 3: availability", False),
     "a vCPU of the home": (lambda b: changed(b, "availability", _1="offline"), "vCPU 1: availability", False),
     "the list's state": (lambda b: listed(b, state="growing"), "vnode-list: state", False),
@@ -164,7 +163,7 @@ def test_a_life_begins_as_the_first_one(home: PlayedHome, field: str, value: int
 def test_cpus_of_the_home_that_vcpu_set_has_taken(home: PlayedHome) -> None:
     base, _ = read_in(home, ABSENT)
     home.dom0("xl vcpu-set guest2 1")
-    seen, fewer = books.read(read_again(home)), State(512, 1)
+    seen, fewer = books_of(read_again(home)), State(512, 1)
     assert invariants.violations(SHAPE, base, step_to(fewer), seen) == []
     for field, value in (("availability", {**seen.availability, 1: "online"}), ("cpus", (0, 1))):
         (found,) = invariants.violations(SHAPE, base, step_to(fewer), replaced(seen, field, value))
@@ -201,10 +200,10 @@ def test_each_vnode_is_looked_at(tmp_path: Path, said: str) -> None:
     shape = SHAPES["guest4"]
     home = PlayedHome(shape, tmp_path / "log")
     guest = home.create()
-    base, state = Base.of(books.read(guest)), State(512, 2, tuple(There(vnode, 128, 1) for vnode in (1, 2, 3)))
+    base, state = Base.of(books_of(guest)), State(512, 2, tuple(There(vnode, 128, 1) for vnode in (1, 2, 3)))
     for vnode in (1, 2, 3):
         home.dom0(f"xl vnode-attach guest4 {vnode} size=128M pnode=1")
-    seen = books.read(guest)
+    seen = books_of(guest)
     assert invariants.violations(shape, base, step_to(state), seen) == []
     (found,) = invariants.violations(shape, base, step_to(state), OF_THE_LAST[said](seen))
     assert said in found.what
@@ -235,7 +234,7 @@ def test_mem_set_takes_exactly_what_it_says(home: PlayedHome) -> None:
     base, _ = read_in(home, ABSENT)
     home.dom0("xl mem-set guest2 480m")
     less = State(480, 2)
-    guest = books.read(read_again(home))
+    guest = books_of(read_again(home))
     assert invariants.violations(SHAPE, base, step_to(less, "mem-set"), guest) == []
     off = dataclasses.replace(guest, total=guest.total + 1)
     assert len(invariants.violations(SHAPE, base, step_to(less, "mem-set"), off)) == 1

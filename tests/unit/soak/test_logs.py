@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.soak.logs import Logs, unexplained
+from benchmarks.soak.inside import Said
+from benchmarks.soak.logs import Logs, unexplained, unexplained_inside
+from lab.command import Done
 
 USUAL = """cpu 2 spinlock event irq 36
 guest2:~# cpu 3 spinlock event irq 41
@@ -26,6 +28,11 @@ do_migrate_range: 58094 callbacks suppressed
 ((XEN)     XenPage 000000000007fd6b: caf=c000000000000002, taf=e400000000000002
 (XEN) uart interrupt taking more than 4ms, switched to polling
 """
+
+
+def nothing(command: str, timeout: float = 60.0) -> Done:
+    """A dom0 without logs."""
+    return Done(0, "== logs\n== ring\nring boot 0 0 9\n")
 
 
 def test_usual_lines_need_no_explanation() -> None:
@@ -127,5 +134,60 @@ def test_whole_lines_count_once(tmp_path: Path) -> None:
 def test_what_was_there_before_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "alpha-console.log").write_text("about to get started...\n", encoding="utf-8")
     logs = Logs(tmp_path)
-    logs.skip()
+    logs.skip(nothing)
     assert logs.new(None, False) == []
+
+
+XL = "/var/log/xen/xl-guest2.log"
+# As it was after 300 operations in the lab.
+LIVES = """Waiting for domain guest2 (domid 18) to die [pid 7211]
+Domain 18 has shut down, reason code 1 0x1
+Action for shutdown reason code 1 is restart
+Domain 18 needs to be cleaned up: destroying the domain
+Done. Rebooting now
+libxl: info: libxl_create.c:122:libxl__domain_build_info_setdefault: qemu-xen is unavailable, using qemu-xen-traditional instead: No
+Waiting for domain guest2 (domid 19) to die [pid 7211]
+Domain 19 has been destroyed.
+"""
+
+
+def test_what_is_written_of_a_life_belongs_to_its_end_or_beginning() -> None:
+    """Each of these lines at any other time is one that nobody expects, and so it is in another file."""
+    said = [Said(XL, line) for line in LIVES.splitlines()]
+    assert unexplained_inside(said, booting=True, boots=False) == []
+    assert unexplained_inside(said, booting=False, boots=False) == [f"{XL}: {line}" for line in LIVES.splitlines()]
+    elsewhere = [Said(f"/var/log/xen/{name}", said[0].line) for name in ("xen-hotplug.log", "notxl-x.log")]
+    assert len(unexplained_inside(elsewhere, booting=True, boots=False)) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "libxl: error: libxl_device.c:1: x",
+        "Domain 18 has shut down, reason code 3 0x3",
+        "Action for shutdown reason code 3 is destroy",
+        "Domain 18 has been destroyed. Twice",
+        "",
+    ],
+)
+def test_other_lines_in_a_log_count_whatever_comes(line: str) -> None:
+    assert unexplained_inside([Said(XL, line)], booting=True, boots=False) == [f"{XL}: {line}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "counts", "boots"),
+    [
+        ("vnode 1: now online, 524288 KiB (0)", False, False),
+        ("xenbr0: port 1(vif18.0) entered blocking state", False, False),
+        ("clocksource: tsc is unstable: it could not be watched", False, False),
+        ("vif vif-18-0: failed to map the ring", True, False),
+        ("IPv6: x: could not allocate", True, False),
+        ("memcheck[691]: segfault at 0 ip 0000000000000000 sp 00007fff89cfa1a8 error 14", True, True),
+    ],
+)
+def test_what_a_kernel_keeps_to_itself(line: str, counts: bool, boots: bool) -> None:
+    """A boot has words of trouble in many lines that mean none: only what complains counts there."""
+    said = [f"kernel: {line}"]
+    for booting in (True, False):
+        assert unexplained_inside([Said("", line)], booting, boots=False) == (said if counts else [])
+    assert unexplained_inside([Said("", line)], booting=True, boots=True) == (said if boots else [])

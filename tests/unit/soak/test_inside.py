@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Logs inside a machine, read by the shell that is asked for them: each whole line once, wherever its file goes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks.soak.inside import Inside, Said
+from lab.command import Done
+from lab.errors import Malformed
+
+
+class Machine:
+    """A folder with the files of one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.logs, self.ring, self.boot = folder / "log", folder / "kmsg", folder / "boot_id"
+        (self.logs / "xen").mkdir(parents=True)
+        self.ring.write_text("6,0,1,-;Linux begins\n", encoding="utf-8")
+        self.boot.write_text("a-boot\n", encoding="utf-8")
+        self.xl = self.logs / "xen/xl-guest2.log"
+
+    def run(self, command: str, timeout: float = 60.0) -> Done:
+        places = {"/var/log": self.logs, "/dev/kmsg": self.ring, "/proc/sys/kernel/random/boot_id": self.boot}
+        for place, here in places.items():
+            command = command.replace(place, str(here))
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=timeout, check=False)
+        assert done.stderr == ""
+        return Done(done.returncode, done.stdout)
+
+    def write(self, *texts: str) -> None:
+        """More of xl's log."""
+        with self.xl.open("a", encoding="utf-8") as log:
+            log.write("".join(texts))
+
+    def records(self, first: int, *records: str) -> None:
+        """What the ring has: levels and texts."""
+        lines = [f"{record.partition(' ')[0]},{first + at},9,-;{record.partition(' ')[2]}\n" for at, record in enumerate(records)]
+        self.ring.write_text("".join(lines), encoding="utf-8")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def lines_of(machine: Machine, inside: Inside, final: bool = False) -> list[str]:
+    """What is new in files, and of the kernel."""
+    inside.read(machine.run, final)
+    said, lost = inside.new()
+    assert not lost
+    return [line for _, line in said]
+
+
+@pytest.fixture
+def begun(machine: Machine) -> Inside:
+    """One that has read what there was."""
+    inside = Inside("dom0")
+    machine.write("of an hour ago\n")
+    assert lines_of(machine, inside) == ["of an hour ago", "Linux begins"]
+    return inside
+
+
+def test_each_whole_line_is_had_once(machine: Machine, begun: Inside) -> None:
+    assert lines_of(machine, begun) == []
+    machine.write("one\n== xen\nlog 1,2,3 4-5 0 x\n\n two\ntw")
+    assert lines_of(machine, begun) == ["one", "== xen", "log 1,2,3 4-5 0 x", "", " two"]
+    assert lines_of(machine, begun) == []
+    machine.write("o\n")
+    assert lines_of(machine, begun) == ["two"]
+    machine.write("\n")
+    assert lines_of(machine, begun) == [""]
+    machine.write("the last words")
+    assert lines_of(machine, begun) == []
+    assert lines_of(machine, begun, final=True) == ["the last words"]
+
+
+def test_a_file_that_has_grown_is_opened_and_no_other(machine: Machine, begun: Inside) -> None:
+    """Some thirty logs of lives that have ended are there in a long run, and each takes four programs to read."""
+    (machine.logs / "xen-hotplug.log").write_text("", encoding="utf-8")
+    assert lines_of(machine, begun) == []
+    assert [line[:4] for line in machine.run(begun.ask()).out.splitlines()] == ["== l", "same", "same", "== r", "ring"]
+    machine.write("one\n")
+    assert [line[:4] for line in machine.run(begun.ask()).out.splitlines()].count("log ") == 1
+
+
+def test_a_file_that_is_renamed_is_the_same(machine: Machine, begun: Inside) -> None:
+    """As xl does when a guest begins another life; what it has written before that counts."""
+    machine.write("the last of this life\n")
+    machine.xl.rename(f"{machine.xl}.1")
+    machine.write("of an hour ago\n", "of the next one\n")
+    assert sorted(lines_of(machine, begun)) == ["of an hour ago", "of the next one", "the last of this life"]
+    Path(f"{machine.xl}.1").rename(f"{machine.xl}.2")
+    assert lines_of(machine, begun) == []
+
+
+def test_a_file_that_has_the_place_of_one_that_has_gone_is_another(machine: Machine, begun: Inside) -> None:
+    """Its inode is the same, and it may be longer."""
+    for text in ("another life\nand its end\n", "third\n", "another life\nand its end\n"):
+        machine.xl.write_text(text, encoding="utf-8")
+        assert lines_of(machine, begun) == text.splitlines()
+
+
+def test_a_file_that_is_begun_anew_is_read_anew(machine: Machine, begun: Inside) -> None:
+    machine.write("one\n", "two\n")
+    assert lines_of(machine, begun) == ["one", "two"]
+    machine.xl.write_text("of an hour ago\n", encoding="utf-8")
+    os.utime(machine.xl, (1, 1))
+    assert lines_of(machine, begun) == ["of an hour ago"]
+
+
+def test_which_files(machine: Machine, begun: Inside) -> None:
+    """All but the guest's console, which is read elsewhere, and what is no text."""
+    names = ("a log", "xen/new.log", "xen/guest-guest2.log", "wtmp", "btmp", "lastlog", "dsmd-host.log")
+    for name in names:
+        (machine.logs / name).write_text(f"{name}\n", encoding="utf-8")
+    begun.read(machine.run)
+    said, _ = begun.new()
+    assert sorted(said) == sorted(Said(str(machine.logs / name), name) for name in ("a log", "xen/new.log", "dsmd-host.log"))
+
+
+def test_records_below_what_a_console_shows(machine: Machine, begun: Inside) -> None:
+    """The level is the rest of a division by 8: what a program writes there has its own facility."""
+    machine.records(0, "6 Linux begins", "6 news", "4 a warning", "5 a notice", "7 a detail", "12 of a program", "14 its news")
+    assert lines_of(machine, begun) == ["news", "a notice", "a detail", "its news"]
+    assert lines_of(machine, begun) == []
+    machine.records(6, "14 its news", "6 a; b, c", "6 and\n SUBSYSTEM=x")
+    assert lines_of(machine, begun) == ["a; b, c", "and"]
+
+
+def test_records_of_another_boot(machine: Machine, begun: Inside) -> None:
+    machine.boot.write_text("another\n", encoding="utf-8")
+    machine.records(0, "6 Linux begins anew", "6 news")
+    assert lines_of(machine, begun) == ["Linux begins anew", "news"]
+
+
+def test_records_that_nobody_has_read_are_counted(machine: Machine, begun: Inside) -> None:
+    """The first that there is now is the fourth after the last that was."""
+    machine.records(4, "6 news")
+    begun.read(machine.run)
+    assert begun.new() == ([Said("", "news")], 3)
+    assert begun.new() == ([], 0)
+    machine.records(5, "6 more")
+    assert lines_of(machine, begun) == ["more"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "== logs\n",
+        "== logs\nlog x\n== ring\nring b 0 0 0\n",
+        "== logs\nsame 7\n== ring\nring b 0 0 0\n",
+        "== logs\n== ring\nring b 0  \n",
+        "== logs\n== ring\n",
+    ],
+)
+def test_an_answer_without_its_form_is_refused(said: str) -> None:
+    """A ring that cannot be read is not one without a line."""
+    with pytest.raises(Malformed, match="the logs in guest: "):
+        Inside("guest").read(lambda command, timeout=60.0: Done(0, said))
