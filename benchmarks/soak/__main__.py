@@ -6,9 +6,9 @@ What is done is a function of seed and number of operations alone (plan.py), so 
 operation after which something does not hold, or with `--keep-going` goes on with a new guest; the command that repeats it is
 printed. Ctrl-C ends it, and what was done so far is written.
 
-Result: build/results/soak.json, soak.operations and soak.violations; a run of a part of a plan writes none, nor does one that
-had no rack. An earlier one is set aside. What each operation
-has said is in build/logs/RACK/TIME/soak.jsonl, beside the consoles.
+Result: build/results/soak.json (of `make soak-debug` below build/results-debug), soak.operations, by kind, and soak.violations;
+a run of a part of a plan writes none, nor does one that had no rack. An earlier one is set aside. What each operation has said
+is in build/logs/RACK/TIME/soak.jsonl, beside the consoles.
 
 Usage: python3 -m benchmarks.soak [--seed N] [--ops N] [--from N] [--to N] [--guest guest2|guest4] [--home MIB] [--kernel FILE]
                                   [--keep-going] [--plan] [--use RACK]
@@ -33,7 +33,7 @@ from benchmarks.arguments import existing, seed_of, whole
 from benchmarks.results import RESULTS, Metric, kept
 from benchmarks.soak.logs import Logs
 from benchmarks.soak.model import SHAPES, Shape
-from benchmarks.soak.plan import Step, plan
+from benchmarks.soak.plan import Step, plan, said
 from benchmarks.soak.play import LabHome, Outcome, Soak
 from benchmarks.soak.play import play as play_steps
 from lab.description import RackDescription
@@ -46,7 +46,7 @@ FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
 
 def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], seconds: float, planned: int) -> list[Metric]:
     """The figures of a run, however far it came. Of one that has not come to its end, no violations are no figure."""
-    kinds = collections.Counter(outcome.step.operation.name for outcome in outcomes)
+    kinds = collections.Counter(said(outcome.step) for outcome in outcomes)
     cut = collections.Counter(outcome.step.operation.how for outcome in outcomes if outcome.cut)
     ended = collections.Counter(outcome.step.operation.how for outcome in outcomes if outcome.cut is False)
     whole = len(outcomes) == planned

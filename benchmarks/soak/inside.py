@@ -20,7 +20,7 @@ from lab.errors import Malformed
 # Each question prints sections: a line "== NAME", then what a command says.
 _SECTION = re.compile(r"^== ([a-z]+)\n", re.MULTILINE)
 
-# A file is as it was, or its head and its new lines follow, each behind a space, and an empty line if the last of them is whole.
+# A file is as it was, or its head and its new lines follow, each behind a space, and an empty line if the last one is whole.
 # The guest's console is copied to the rack's logs, and read there.
 _FILES = r"""
 echo "== logs"; known="{known} "

@@ -5,9 +5,9 @@ The guest's and dom0's kernels show warnings there (loglevel=5), so that any lin
 listed here, or a life that begins, whose boot is searched for complaints only. The hypervisor is asked for its books by debug
 keys, whose reports are there as well; of its lines those count that complain, or have a word of trouble in them.
 
-What a console does not show is read inside (inside.py). Below /var/log there is little, mostly of the xl that attends the guest:
-each line that is not of a life's end or beginning counts. A kernel's ring has notices and news of all that comes and goes: of
-these count those that complain, or have a word of trouble; of a guest's boot those that complain.
+What a console does not show is read inside (inside.py). Below /var/log there is little, mostly of the xl that attends the
+guest: each line that is not of a life's end or beginning counts. A kernel's ring has notices and news of all that comes and
+goes: of these count those that complain, or have a word of trouble; of a guest's boot those that complain.
 
 A console that says nothing is not read, or is another's: of a life that has begun one has to tell, and the hypervisor's, too.
 """
@@ -141,7 +141,8 @@ class Logs:
             said, lost = inside.new()
             lines = unexplained_inside(said, booting, boots=booting and inside is self.guest)
             found += [f"{inside.name}: {line}" for line in lines]
-            found += [f"{inside.name}: {lost} records of the kernel's ring were overwritten before they were read"] if lost else []
+            if lost:
+                found.append(f"{inside.name}: {lost} records of the kernel's ring were overwritten before they were read")
         if booting and not final:
             for told, who in ((READY, "the guest"), ("(XEN) ", "the hypervisor")):
                 if not any(told in _XEN_HEAD.sub(r"\1(XEN)", text) for text in added.values()):

@@ -76,14 +76,19 @@ class There:
     residual: bool = False
 
 
-# Programs in the guest: MiB of memory that each takes for a MiB of its size. `pin` holds pages of a vnode where they are.
-FOOTPRINT = {"check": 1, "fork": 2, "lock": 1, "share": 1, "register": 2, "pin": 0, "crowd": 1}
+# Programs in the guest: MiB of memory that each takes for a MiB of its size. `pin` holds pages of a vnode where they are;
+# `near` has its memory on one, from where it moves; `crowd` takes all that is free but for its size, whatever the kernel needs.
+FOOTPRINT = {"check": 1, "fork": 2, "lock": 1, "share": 1, "register": 2, "near": 1, "pin": 0, "crowd": 1}
 PINNED_PAGES = 24
+
+# A crowd leaves so small a part of a vnode free, and gives back and takes again a sixteenth of what it has: what is free then
+# is less than the vnode is, so that the others cannot hold what it has.
+CROWD_PART = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A program that runs in the guest. `node`: where `pin` has its pages."""
+    """A program that runs in the guest. `node`: where `pin` has its pages, and `near` as long as nothing has moved them."""
 
     number: int
     kind: str
@@ -112,13 +117,34 @@ class State:
         """Memory of programs."""
         return sum(program.mib * FOOTPRINT[program.kind] for program in self.programs)
 
+    def crowd(self) -> Program | None:
+        """The program that has more memory than the home nodes can hold."""
+        return next((program for program in self.programs if program.kind == "crowd"), None)
+
     def crowded(self) -> bool:
-        """Whether programs have more memory than the home nodes can hold."""
-        return any(program.kind == "crowd" for program in self.programs)
+        """Whether there is one."""
+        return self.crowd() is not None
+
+    def needed(self, number: int) -> bool:
+        """Whether a crowd needs this vnode: the others cannot hold what it has."""
+        crowd, there = self.crowd(), self.vnode(number)
+        return bool(crowd and there and not there.residual and there.mib >= CROWD_PART * crowd.mib)
 
     def pinned(self, number: int) -> bool:
         """Whether a program holds pages of this vnode."""
         return any(program.kind == "pin" and program.node == number for program in self.programs)
+
+    def near(self, number: int) -> bool:
+        """Whether a program has its memory on this vnode, and can do without it."""
+        return any(program.kind == "near" and program.node == number for program in self.programs)
+
+    def moved(self, number: int) -> State:
+        """The same where memory of programs may have left this vnode."""
+        programs = tuple(
+            dataclasses.replace(each, node=None) if each.kind == "near" and each.node == number else each
+            for each in self.programs
+        )
+        return dataclasses.replace(self, programs=programs)
 
     def with_vnode(self, there: There) -> State:
         """The same with this vnode as it is here."""
@@ -176,6 +202,7 @@ class Operation:
         if self.program:
             where = "" if self.program.node is None else f" on vnode {self.program.node}"
             size = f" {self.program.mib} MiB" if self.program.mib else ""
+            size = f", all but{size}" if self.program.kind == "crowd" else size
             return f"{self.name} program {self.program.number}: {self.program.kind}{size}{where}"
         said = [self.name, *([self.case] if self.case else [])]
         said += [f"vnode {self.vnode}"] if self.vnode is not None else []
@@ -236,7 +263,7 @@ class Refusal:
     """A command that has to be refused, with its status and its reason (a regular expression).
 
     {guest}: the guest's name, {v}: the vnode's number, {over}: MiB, more than it can have. `when`: what the vnode has to be:
-    `absent`, `whole` (there, and no residual), `crowd` (that, and the programs need it) or `any`.
+    `absent`, `whole` (there, and no residual), `crowd` (that, and a crowd needs it) or `any`.
     """
 
     words: str
@@ -252,7 +279,7 @@ class Refusal:
             "any": True,
             "absent": there is None,
             "whole": whole,
-            "crowd": whole and state.crowded(),
+            "crowd": state.needed(number),
         }[self.when]
 
 
@@ -310,7 +337,9 @@ def after(shape: Shape, state: State, operation: Operation) -> State:
     name = operation.name
     if name == "cut":
         assert operation.inner is not None
-        return after(shape, state, operation.inner) if operation.then == "finish" else state
+        assert operation.inner.vnode is not None
+        undone = state.moved(operation.inner.vnode) if operation.inner.name != "attach" else state
+        return after(shape, state, operation.inner) if operation.then == "finish" else undone
     if name in ("attach", "detach", "set"):
         assert operation.vnode is not None
         return _after_vnode(shape, state, operation, operation.vnode)
@@ -344,12 +373,12 @@ def _after_vnode(shape: Shape, state: State, operation: Operation, number: int) 
     if operation.name == "detach":
         if state.pinned(number):
             assert there is not None
-            return state.with_vnode(dataclasses.replace(there, residual=True))
-        return state.without_vnode(number)
+            return state.moved(number).with_vnode(dataclasses.replace(there, residual=True))
+        return state.moved(number).without_vnode(number)
     declared = shape.vnode(number)
     if operation.name == "set":
         assert there is not None and operation.mib is not None
-        return state.with_vnode(dataclasses.replace(there, mib=operation.mib))
+        return state.moved(number).with_vnode(dataclasses.replace(there, mib=operation.mib))
     pnode = there.pnode if there else declared.pnode if operation.pnode is None else operation.pnode
     assert pnode is not None, "the plan names a pnode where the configuration does not"
     return state.with_vnode(There(number, operation.mib or declared.max_mib, pnode))

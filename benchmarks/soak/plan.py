@@ -5,16 +5,33 @@ Each operation is drawn from what is possible in the state that those before it 
 of the seed and the operation's number. So the first operations of a long plan are those of a short one, and a plan can be
 replayed from any operation to any other: model.prologue() brings a fresh guest to where it begins. Only random.random() is
 used, which Python promises to be the same in each of its versions.
+
+What has not been drawn for long comes next (DUE), or what leads there: some kinds are possible in few states, and a run of some
+hundred operations would often have none of them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from benchmarks.soak import model
-from benchmarks.soak.model import REFUSALS, Expected, How, Operation, Program, Shape, State, Then, There, Vnode
+from benchmarks.soak.model import (
+    CROWD_PART,
+    FOOTPRINT,
+    REFUSALS,
+    RESIDUAL,
+    Expected,
+    How,
+    Operation,
+    Program,
+    Shape,
+    State,
+    Then,
+    There,
+    Vnode,
+)
 
 # How often each kind of operation is drawn, where it is possible.
 WEIGHTS = {
@@ -39,7 +56,7 @@ STEP_MIB = 32
 ROOM_MIB = 96
 PROGRAMS = 4
 SIZES_MIB = (8, 16, 32)
-CROWD_MORE_MIB = 8  # a crowd is the home's size and this: more than the home can hold, with or without anything else
+CROWD_MIB = 256  # a vnode of that size has room for a crowd's part that the others cannot hold
 
 HOME_LESS_MIB = (0, 16, 32)  # of the home, by mem-set: stock's balloon takes it page by page
 
@@ -49,6 +66,11 @@ PIN_MIB = 160  # a vnode of that size has room for pages that have to be on it, 
 
 HOWS: tuple[tuple[int, How], ...] = ((6, "call"), (3, "time"), (2, "INT"), (1, "TERM"), (2, "no-wait"))
 LATEST = 1200  # for a kill or a signal, in thousandths of the time that such a command takes: a few come when it has ended
+
+# What a run should have: each operation, each way to cut an xl short, each program, a detach that is refused because the rest
+# cannot hold what programs have, and one that moves what a program has.
+KINDS = (*WEIGHTS, *(how for _, how in HOWS), *(kind for kind in FOOTPRINT if kind not in WEIGHTS), "refused", "moved")
+DUE = 80  # operations without one of a kind, before it comes next
 
 
 class Dice:
@@ -94,18 +116,49 @@ def plan(seed: int, count: int, shape: Shape) -> list[Step]:
     """The first `count` operations of a seed."""
     state = model.fresh(shape)
     steps = []
+    waited = dict.fromkeys(KINDS, 0)
     for number in range(1, count + 1):
-        operation = draw(Dice(seed, number), shape, state)
+        operation = draw(Dice(seed, number), shape, state, waited)
         after = model.after(shape, state, operation)
         steps.append(Step(number, operation, state, after, model.expected(shape, state, operation)))
+        drawn = kinds(state, operation)
+        waited = {kind: 0 if kind in drawn else since + 1 for kind, since in waited.items()}
         state = after
     return steps
 
 
-def draw(dice: Dice, shape: Shape, state: State) -> Operation:
-    """One of the operations that are possible in a state."""
-    kinds = [(WEIGHTS[name], name) for name in WEIGHTS if _possible(name, shape, state)]
-    return _DRAWS[dice.weighted(kinds)](dice, shape, state)
+def draw(dice: Dice, shape: Shape, state: State, waited: Mapping[str, int]) -> Operation:
+    """One of the operations that are possible in a state; `waited`: for how many there was none of a kind."""
+    for kind in sorted(KINDS, key=lambda kind: -waited[kind]):
+        if waited[kind] >= DUE and (operation := _due(kind, dice, shape, state)):
+            return operation
+    possible = [(WEIGHTS[name], name) for name in WEIGHTS if _possible(name, shape, state)]
+    return _DRAWS[dice.weighted(possible)](dice, shape, state)
+
+
+def kinds(state: State, operation: Operation) -> set[str]:
+    """Of which KINDS an operation is in a state."""
+    found = {operation.name, operation.how or operation.name}
+    found |= {operation.program.kind} if operation.program and operation.name == "start" else set()
+    found |= {"refused"} if operation.case == "crowded" else set()
+    return found | ({"moved"} if operation.name == "detach" and _moves(state, operation.vnode) else set())
+
+
+def _moves(state: State, number: int | None) -> bool:
+    """Whether a detach of this vnode has to move what a program has there."""
+    return number is not None and state.near(number) and not state.pinned(number)
+
+
+def said(step: Step) -> str:
+    """What a count of operations calls it: each is counted once."""
+    operation, drawn = step.operation, kinds(step.before, step.operation)
+    if operation.name == "start" and operation.program:
+        return f"start {operation.program.kind}"
+    if "refused" in drawn:
+        return f"{operation.name} crowded"
+    if "moved" in drawn:
+        return f"{operation.name} moved"
+    return f"{operation.name} residual" if RESIDUAL in step.expected.statuses else operation.name
 
 
 # --- what is possible --------------------------------------------------------------------------------------------------
@@ -128,6 +181,11 @@ def _free(state: State) -> list[There]:
 def _pinnable(state: State) -> list[There]:
     """Those on which a program can pin pages."""
     return [there for there in _whole(state) if there.mib >= PIN_MIB]
+
+
+def _hosts(kind: str, state: State) -> list[There]:
+    """Those on which a program of this kind can have its memory; one that has to move is not put where pages are pinned."""
+    return [there for there in _pinnable(state) if kind == "pin" or not state.pinned(there.number)]
 
 
 def _leavable(state: State) -> list[There]:
@@ -166,14 +224,10 @@ def _room(state: State) -> list[int]:
 
 
 def _can_crowd(shape: Shape, state: State) -> bool:
-    """Only where all of the home and all that is declared are there, and nothing else runs.
-
-    What there is beyond the home has to be as large as the home, since that is not all free.
-    """
-    whole = _free(state)
-    full = len(whole) == len(shape.vnodes) and all(there.mib == shape.vnode(there.number).max_mib for there in whole)
-    enough = sum(there.mib for there in whole) >= shape.home_mib
-    return full and enough and not state.programs and state.home_mib == shape.home_mib
+    """Only where a vnode is large enough, all of the home is there and of no vnode a residual, and nothing else runs."""
+    if state.programs or state.home_mib != shape.home_mib or any(there.residual for there in state.vnodes):
+        return False
+    return any(there.mib >= CROWD_MIB for there in state.vnodes)
 
 
 def _possible(name: str, shape: Shape, state: State) -> bool:
@@ -249,8 +303,11 @@ def _inner(dice: Dice, shape: Shape, state: State) -> Operation:
 
 
 def _cut(dice: Dice, shape: Shape, state: State) -> Operation:
+    return _cut_by(dice, shape, state, dice.weighted(HOWS))
+
+
+def _cut_by(dice: Dice, shape: Shape, state: State, how: How) -> Operation:
     inner = _inner(dice, shape, state)
-    how = dice.weighted(HOWS)
     call = dice.one(model.CALLS) if how == "call" else ""
     at = 0 if how == "no-wait" else dice.below(model.WHOLE) if how == "call" else 1 + dice.below(LATEST)
     thens: tuple[Then, ...] = ("finish", "undo")
@@ -265,13 +322,25 @@ def _wrong(dice: Dice, shape: Shape, state: State) -> Operation:
     return model.wrong(dice.one([case for case in fitting if case != "crowded"]), vnode.number)
 
 
+def _can_start(kind: str, state: State) -> bool:
+    """Whether there is room for one of these, and a vnode that it can be on."""
+    if state.crowded() or len(state.programs) == PROGRAMS or not (kind == "pin" or _room(state)):
+        return False
+    return kind not in ("pin", "near") or bool(_hosts(kind, state))
+
+
 def _start(dice: Dice, shape: Shape, state: State) -> Operation:
-    number = next(number for number in range(1, PROGRAMS + 1) if state.program(number) is None)
     sizes, nodes = _room(state), _pinnable(state)
     if nodes and (not sizes or dice.chance(25)):
-        return model.start(Program(number, "pin", 0, dice.one(nodes).number))
-    kind = dice.one([kind for kind in model.FOOTPRINT if kind not in ("pin", "crowd")])
-    return model.start(Program(number, kind, dice.one(sizes)))
+        return _start_of(dice, state, "pin")
+    kinds_ = [kind for kind in FOOTPRINT if kind not in ("pin", "crowd") and _can_start(kind, state)]
+    return _start_of(dice, state, dice.one(kinds_))
+
+
+def _start_of(dice: Dice, state: State, kind: str) -> Operation:
+    number = next(number for number in range(1, PROGRAMS + 1) if state.program(number) is None)
+    node = dice.one(_hosts(kind, state)).number if kind in ("pin", "near") else None
+    return model.start(Program(number, kind, 0 if kind == "pin" else dice.one(_room(state)), node))
 
 
 def _stop(dice: Dice, shape: Shape, state: State) -> Operation:
@@ -279,7 +348,7 @@ def _stop(dice: Dice, shape: Shape, state: State) -> Operation:
 
 
 def _crowd(dice: Dice, shape: Shape, state: State) -> Operation:
-    return model.start(Program(1, "crowd", shape.home_mib + CROWD_MORE_MIB))
+    return model.start(Program(1, "crowd", max(there.mib for there in state.vnodes) // CROWD_PART))
 
 
 def _mem_set(dice: Dice, shape: Shape, state: State) -> Operation:
@@ -320,3 +389,67 @@ _DRAWS = {
     "reboot": _reboot,
     "recreate": _recreate,
 }
+
+
+# --- what has not been drawn for long ----------------------------------------------------------------------------------
+
+
+def _due(kind: str, dice: Dice, shape: Shape, state: State) -> Operation | None:
+    """An operation of this kind, or one that brings it nearer; None where those do that are drawn."""
+    if kind in WEIGHTS:
+        if _possible(kind, shape, state):
+            return _DRAWS[kind](dice, shape, state)
+    elif kind in FOOTPRINT:
+        if _can_start(kind, state):
+            return _start_of(dice, state, kind)
+    elif kind == "refused":
+        if needed := [there for there in state.vnodes if state.needed(there.number)]:
+            return model.wrong("crowded", dice.one(needed).number)
+    elif kind == "moved":
+        if not state.crowded() and (near := [there for there in state.vnodes if _moves(state, there.number)]):
+            return model.detach(dice.one(near).number)
+    elif _possible("cut", shape, state):
+        return _cut_by(dice, shape, state, next(how for _, how in HOWS if how == kind))
+    return _toward(kind, dice, shape, state)
+
+
+def _toward(kind: str, dice: Dice, shape: Shape, state: State) -> Operation | None:
+    """What brings a kind nearer that is not possible yet."""
+    if state.crowded():
+        return model.stop(state.programs[0])
+    if kind == "reboot":
+        return model.mem_set(shape.home_mib)
+    if kind in ("crowd", "refused"):
+        return _toward_crowd(dice, shape, state)
+    return _toward_program(kind, dice, shape, state) if kind in FOOTPRINT or kind == "moved" else None
+
+
+def _toward_crowd(dice: Dice, shape: Shape, state: State) -> Operation:
+    if state.programs:
+        return model.stop(state.programs[0])
+    if state.home_mib != shape.home_mib:
+        return model.mem_set(shape.home_mib)
+    return _crowd(dice, shape, state) if _can_crowd(shape, state) else _grow(shape, state, CROWD_MIB)
+
+
+def _toward_program(kind: str, dice: Dice, shape: Shape, state: State) -> Operation:
+    if kind == "moved" and _can_start("near", state):
+        return _start_of(dice, state, "near")
+    if len(state.programs) == PROGRAMS or (kind != "pin" and not _room(state)):
+        return model.stop(state.programs[0])
+    return _grow(shape, state, PIN_MIB)
+
+
+def _grow(shape: Shape, state: State, mib: int) -> Operation:
+    """On the way to a vnode that is there and has so much: what is in its way ends or leaves first."""
+    for there in state.vnodes:
+        for program in state.programs:
+            if program.kind == "pin" and program.node == there.number:
+                return model.stop(program)
+    for there in state.vnodes:
+        if there.residual:
+            return model.detach(there.number)
+    for vnode in _absent(shape, state):
+        if vnode.max_mib >= mib and (pnodes := _pnodes(shape, state, vnode, vnode.max_mib)):
+            return model.attach(vnode.number, None, None if pnodes[0] == vnode.pnode else pnodes[0])
+    return model.detach(state.vnodes[0].number)

@@ -21,18 +21,28 @@ END_S = 120.0
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A program: its words after its path, what it says when it is ready, and what when it found nothing wrong."""
+    """A program: its words after its path, what it says when it is ready, and what when it found nothing wrong.
+
+    `policy`: an option of numactl, for its memory.
+    """
 
     words: str
     ready: str
     fine: str
+    policy: str = ""
 
+
+# MiB that are free in the guest, less so many. And the nodes that have memory, but for the home: these are filled first, so
+# that what is left is the home's, without which the guest's kernel has nothing.
+ALL_BUT = "$(($(awk '/^MemFree:/ {{ print int($2 / 1024) }}' /proc/meminfo) - {mib}))"
+ELASTIC = r"$(sed 's/^0-1\b/1/; s/^0-/1-/; s/^0,//' /sys/devices/system/node/has_memory)"
 
 _MAPPED_FINE = r'"rounds":[1-9]\d*,"wrong":0\}'
 _MEMCHECK = Kind("memcheck {mib} 2", "ready", r'"checks":[1-9]\d*,"bad_pages":0\}')
 KINDS = {
     "check": _MEMCHECK,
-    "crowd": _MEMCHECK,
+    "near": dataclasses.replace(_MEMCHECK, policy="preferred={node}"),
+    "crowd": dataclasses.replace(_MEMCHECK, words=f"memcheck {ALL_BUT} 2", policy=f"preferred-many={ELASTIC}"),
     "pin": Kind("pinner {node} {pages}", "pinned", r"released, 0 wrong"),
     **{kind: Kind(f"mapped {kind} {{mib}}", "ready", _MAPPED_FINE) for kind in ("fork", "lock", "share", "register")},
 }
@@ -49,8 +59,11 @@ def output(program: Program) -> str:
 
 def command(program: Program) -> str:
     """Its command line."""
-    words = KINDS[program.kind].words.format(mib=program.mib, node=program.node, pages=model.PINNED_PAGES)
-    return f"{PROGRAMS}/{words}"
+    kind = KINDS[program.kind]
+    words = kind.words.format(mib=program.mib, node=program.node, pages=model.PINNED_PAGES)
+    away = program.kind == "near" and program.node is None
+    policy = f"numactl --{kind.policy.format(node=program.node)} " if kind.policy and not away else ""
+    return f"{policy}{PROGRAMS}/{words}"
 
 
 def start(guest: Run, program: Program) -> int:

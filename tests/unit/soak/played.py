@@ -19,6 +19,7 @@
     log         an attach has the xl that attends the guest write one into its log
     notice      an attach has the guest's kernel tell of a failure where no console shows it
     dom0        an attach has dom0's kernel do so
+    tears       the end of a domain has it do so
     dump        the end of a domain leaves a file below /var/log
     lost        an attach has the guest's kernel say more than its ring holds
     complaint   a detach logs a warning of the kernel
@@ -62,6 +63,7 @@ from lab.elastic_guest import ElasticGuest
 
 HOST_PAGES = {0: 259688, 1: 513996}
 HOME_LOST = 50  # pages of a home that the domain builder leaves out
+HOME_MIB_LESS = 60  # of a home, what its kernel has
 XL_LOG = "/var/log/xen/xl-guest2.log"
 STRAY = 8  # of them, pages of a home that are on pnode 1
 RESIDUAL_KIB = 4096
@@ -126,6 +128,8 @@ class PlayedHome:
     def _dies(self, *last_words: str) -> None:
         self.slow = 0
         self.inside["dom0"] += [(XL_LOG, line) for line in last_words or (f"Domain {self.domid} has been destroyed.",)]
+        if "tears" in self.faults:
+            self.inside["dom0"].append(("", "vif vif-1-0: failed to unmap"))
         if "dump" in self.faults:
             self.inside["dom0"].append(("/var/log/xen/dump", "of xl"))
         if "xen" in self.faults:
@@ -303,7 +307,7 @@ class PlayedHome:
             )
         if options.get("pnode") == "63":
             return no(3, f"vnode {number}: pnode 63 does not exist, the host has pnodes 0-1")
-        if name == "detach" and any(int(program["mib"]) > self.home_mib for program in self.programs.values()):
+        if name == "detach" and mib_of(node) > self._free_mib():
             self.errors[number] = "-12 need 286064 KiB, free elsewhere 23724 KiB"
             self.say(f"xen-elastic-numa: vnode {number}: {self.errors[number]}")
             return no(3, f"vnode {number}: the guest could not detach it: {self.errors[number]}")
@@ -427,6 +431,11 @@ class PlayedHome:
         lost, self.lost_records = (self.lost_records, 0) if where == "guest" else (0, self.lost_records)
         return "\n".join([*lines, f"ring boot {self.records} {self.records + lost} {self.records + lost}", ""])
 
+    def _free_mib(self) -> int:
+        """In the guest."""
+        has = self.home_mib - HOME_MIB_LESS + sum(mib_of(node) for node in self.vnodes.values() if node["state"] == "online")
+        return int(has) - sum(int(program["mib"]) for program in self.programs.values())
+
     # --- the guest -----------------------------------------------------------------------------------------------------
 
     def guest(self, command: str, timeout: float = 60.0) -> Done:  # noqa: PLR0911
@@ -436,7 +445,9 @@ class PlayedHome:
         if "deaf" in self.faults:
             return Done(255, "", "connection lost")
         if started := re.match(r": >(\S+); setsid (.*) >\1 ", command):
-            return self._start(started[1], shlex.split(started[2]))
+            words = re.sub(r"\$\(sed .*/has_memory\)", "1", started[2])
+            left = re.compile(r"\$\(\(\$\(awk .* /proc/meminfo\) - (\d+)\)\)")
+            return self._start(started[1], shlex.split(left.sub(lambda match: str(self._free_mib() - int(match[1])), words)))
         if killed := re.match(r"kill -TERM (\d+)", command):
             self.programs[int(killed[1])]["runs"] = False
             return Done(0, "")
@@ -450,6 +461,7 @@ class PlayedHome:
 
     def _start(self, output: str, words: list[str]) -> Done:
         pid = 1000 + len(self.typed)
+        words = words[2:] if words[0] == "numactl" else words
         words[0] = words[0].rpartition("/")[2]
         mib = "0" if words[0] == "pinner" else words[-1] if words[0] == "mapped" else words[1]
         self.programs[pid] = {"output": output, "words": words, "runs": True, "mib": mib}
@@ -488,7 +500,7 @@ class PlayedHome:
             "== cpus",
             ",".join(map(str, self.cpus())),
         ]
-        lines += ["== numactl", "available: nodes", f"node 0 cpus: 0 1\nnode 0 size: {self.home_mib - 60} MB"]
+        lines += ["== numactl", "available: nodes", f"node 0 cpus: 0 1\nnode 0 size: {self.home_mib - HOME_MIB_LESS} MB"]
         for number in nodes[1:]:
             mib = self.vnodes[number]["kib"] // 1024
             lines += [f"node {number} cpus: 2 3", f"node {number} size: {mib - 2 * -(-mib // 128)} MB"]
@@ -499,3 +511,8 @@ class PlayedHome:
             lines.append(f"vnode {number}: node {number}, {node['state']}, {size}, cpus 2-3")
             lines.append("  range 0x100000000, 4 blocks of 64 extents, 1 of them memmap, plugged 0-3")
         return "\n".join([*lines, ""])
+
+
+def mib_of(node: dict[str, Any]) -> int:
+    """Memory of a vnode."""
+    return int(node["kib"]) // 1024

@@ -39,7 +39,8 @@ class Machine:
 
     def records(self, first: int, *records: str) -> None:
         """What the ring has: levels and texts."""
-        lines = [f"{record.partition(' ')[0]},{first + at},9,-;{record.partition(' ')[2]}\n" for at, record in enumerate(records)]
+        heads = [record.partition(" ")[::2] for record in records]
+        lines = [f"{level},{first + at},9,-;{text}\n" for at, (level, text) in enumerate(heads)]
         self.ring.write_text("".join(lines), encoding="utf-8")
 
 

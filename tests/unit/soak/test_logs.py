@@ -145,7 +145,8 @@ Domain 18 has shut down, reason code 1 0x1
 Action for shutdown reason code 1 is restart
 Domain 18 needs to be cleaned up: destroying the domain
 Done. Rebooting now
-libxl: info: libxl_create.c:122:libxl__domain_build_info_setdefault: qemu-xen is unavailable, using qemu-xen-traditional instead: No
+libxl: info: libxl_create.c:122:libxl__domain_build_info_setdefault: qemu-xen is unavailable, \
+using qemu-xen-traditional instead: No such file or directory
 Waiting for domain guest2 (domid 19) to die [pid 7211]
 Domain 19 has been destroyed.
 """

@@ -86,9 +86,38 @@ def test_usage(folder: Path, words: list[str]) -> None:
     [
         (Program(1, "share", 16), "/opt/xenuma/bin/mapped share 16"),
         (Program(1, "check", 16), "/opt/xenuma/bin/memcheck 16 2"),
-        (Program(1, "crowd", 520), "/opt/xenuma/bin/memcheck 520 2"),
+        (Program(1, "near", 16, 3), "numactl --preferred=3 /opt/xenuma/bin/memcheck 16 2"),
+        (Program(1, "near", 16), "/opt/xenuma/bin/memcheck 16 2"),
         (Program(1, "pin", 0, 3), "/opt/xenuma/bin/pinner 3 24"),
     ],
 )
 def test_what_runs_in_the_guest(program: Program, line: str) -> None:
     assert programs.command(program) == line
+
+
+def test_a_crowd_takes_all_but_what_it_leaves() -> None:
+    """By the words of the shell that starts it; another one, beside this, may have taken or freed some meanwhile."""
+
+    def free_mib() -> int:
+        match = re.search(r"^MemFree: +(\d+) kB$", Path("/proc/meminfo").read_text(encoding="utf-8"), re.MULTILINE)
+        assert match
+        return int(match[1]) // 1024
+
+    line = programs.command(Program(1, "crowd", 5)).replace("/sys/devices/system/node/has_memory", "/dev/null")
+    before = free_mib()
+    done = subprocess.run(["sh", "-c", f"echo {line}"], capture_output=True, text=True, check=True, timeout=SECONDS)
+    *policy, program, mib, threads = done.stdout.split()
+    assert (policy, program, threads) == (["numactl", "--preferred-many="], "/opt/xenuma/bin/memcheck", "2")
+    assert abs(int(mib) + 5 - (before + free_mib()) // 2) < 512
+
+
+@pytest.mark.parametrize(
+    ("nodes", "elastic"),
+    [("0-1", "1"), ("0-3", "1-3"), ("0,2", "2"), ("0,2-3", "2-3"), ("0-1,3", "1,3"), ("0-12", "1-12")],
+)
+def test_a_crowd_fills_the_home_last(tmp_path: Path, nodes: str, elastic: str) -> None:
+    """What is left of it is what the guest's kernel has."""
+    (tmp_path / "has_memory").write_text(f"{nodes}\n", encoding="utf-8")
+    line = programs.ELASTIC.replace("/sys/devices/system/node", str(tmp_path))
+    done = subprocess.run(["sh", "-c", f"echo {line}"], capture_output=True, text=True, check=True, timeout=SECONDS)
+    assert done.stdout == f"{elastic}\n" and programs.ELASTIC in programs.command(Program(1, "crowd", 5))

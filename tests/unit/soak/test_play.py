@@ -94,6 +94,7 @@ PLANTED = (
     ("log", (ON,), r"dom0: /var/log/xen/xl-guest2.log: Domain 1 has been destroyed."),
     ("notice", (ON,), r"guest: kernel: memcheck\[9\]: segfault at 0"),
     ("dom0", (ON,), r"dom0: kernel: vif vif-1-0: failed to map"),
+    ("tears", (Operation("reboot"),), r"dom0: kernel: vif vif-1-0: failed to unmap"),
     ("dump", (Operation("recreate"),), r"dom0: /var/log/xen/dump: of xl"),
     ("dump", (Operation("reboot"),), r"dom0: /var/log/xen/dump: of xl"),
     ("dump", (ON,), r"dom0: /var/log/xen/dump: of xl"),

@@ -15,7 +15,7 @@ import pytest
 from benchmarks.results import read
 from benchmarks.soak import __main__ as soak
 from benchmarks.soak.model import SHAPES
-from benchmarks.soak.plan import Step, plan
+from benchmarks.soak.plan import Step, plan, said
 from benchmarks.soak.play import Outcome, Soak
 from lab.errors import LabError
 from tests.unit.soak.played import PlayedHome
@@ -66,6 +66,15 @@ def test_a_run_without_violations(rack: Played) -> None:
     assert [line["step"] for line in journal] == list(range(1, 26))
     assert [str(step.operation) for step in plan(2, 25, SHAPE)] == [line["operation"] for line in journal]
     assert rack.said[-1] == "soak: 25 operations, 0 violations"
+
+
+def test_operations_are_counted_by_kind(rack: Played) -> None:
+    """With the programs that started and what became of them: so a run shows whether it had memory pressure."""
+    assert rack.run("--ops", "200") == 0
+    wanted = collections.Counter(said(step) for step in plan(2, 200, SHAPE))
+    operations = read(rack.results / "soak.json").find("soak.operations")
+    assert operations and operations.baseline == dict(wanted) and sum(wanted.values()) == 200
+    assert {"start crowd", "wrong crowded", "detach moved", "start pin", "start fork", "start lock"} <= set(wanted)
 
 
 def test_an_xl_that_had_ended_before_it_was_to_be_killed_is_not_counted_as_cut(rack: Played) -> None:
@@ -168,7 +177,8 @@ def test_interrupted(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     rack.home.domid = 0
     rack.home.faults.add("home")
     assert rack.run("--ops", "30", "--keep-going") == 130
-    assert rack.said[-1] == "soak: interrupted: 8 operations, 2 violations"
+    wrong = sum("WRONG: " in line for line in rack.said)
+    assert wrong and rack.said[-1] == f"soak: interrupted: 8 operations, {wrong} violations"
 
 
 def test_what_was_wrong_is_told_though_the_checks_are_interrupted(
