@@ -2702,7 +2702,10 @@ MUTANTS = {
         "0114", "+\t\tif (!is_zone_movable_page(", "+\t\tif (is_zone_movable_page(", "offline: caches",
     ),
     "offline: caches for a zone without slabs": (
-        "0114", "+\t\tif (!is_zone_movable_page(pfn_to_page(marg->start_pfn)))\n", "+\t\tif (pfn_to_page(marg->start_pfn))\n", "offline: caches",
+        "0114",
+        "+\t\tif (!is_zone_movable_page(pfn_to_page(marg->start_pfn)))\n",
+        "+\t\tif (pfn_to_page(marg->start_pfn))\n",
+        "offline: caches",
     ),
     "offline: each zone is without holes": (
         "0115", "zone->contiguous && end_pfn >=", "end_pfn >=", "offline: a zone is as a walk finds it",
