@@ -9,72 +9,117 @@
 
 /* 0113: who drains what is on its way to an LRU list */
 
+enum { ZONE_NORMAL, ZONE_MOVABLE };
 enum { NOWHERE, ISOLATING, NOTIFYING, MOVING };
 
-static bool in_use, let_go, isolated;
-static unsigned int disabled, enabled, pcps_off;
+/* Pages of the block: on an LRU list, and on their way to one on some CPU. */
+static int on_lru, on_their_way;
+static bool let_go, late, isolated;
+static unsigned int drained, enabled, pcps_off, looks;
 static int failing;
 
-static void lru_cache_disable(void) { disabled++; }
-static void lru_cache_enable(void) { enabled++; }
-static void zone_pcp_disable(void *zone) { pcps_off++; }
-static void zone_pcp_enable(void *zone) { pcps_off--; }
-
-#define MEMORY_OFFLINE	1
-static int test_pages_isolated(unsigned long start_pfn, unsigned long end_pfn,
-			       int flags)
+static void lru_cache_disable(void)
 {
-	CHECK(isolated && pcps_off == 1, "what is free could be taken again");
-	CHECK(start_pfn == 512 && end_pfn == 1024 && flags == MEMORY_OFFLINE,
-	      "%lu to %lu, %d", start_pfn, end_pfn, flags);
-	return in_use ? -16 : 0;
+	drained++;
+	on_lru += on_their_way;
+	on_their_way = 0;
 }
 
-static int offline_pages(unsigned long start_pfn, unsigned long end_pfn)
+static void lru_cache_enable(void) { enabled++; }
+static void zone_pcp_disable(void) { pcps_off++; }
+static void zone_pcp_enable(void) { pcps_off--; }
+
+static int start_isolate_page_range(int zone)
 {
-	void *zone = NULL;
-	int ret = -1;
+	isolated = zone == ZONE_MOVABLE || !on_their_way;
+	return isolated && failing != ISOLATING ? 0 : -16;
+}
+
+/* Somebody who held a page of it back puts it onto its CPU's list. */
+static int scan_movable_pages(void)
+{
+	if (on_lru)
+		return 0;
+	on_their_way += late;
+	late = false;
+	return -2;
+}
+
+static void do_migrate_range(void)
+{
+	CHECK(drained == 1 && !on_their_way, "moved, and not drained");
+	on_lru--;
+}
+
+static int test_pages_isolated(void)
+{
+	CHECK(isolated && pcps_off == 1, "what is free could be taken again");
+	CHECK(looks++ < 8, "asked for ever");
+	return on_lru || on_their_way ? -16 : 0;
+}
+
+#define zone_idx(zone)	(zone)
 #include "hook-0113-memory_hotplug-1.h"
 
-	zone_pcp_disable(zone);
-	if (failing == ISOLATING)
+static int offline_pages(int zone)
+{
+	int ret;
+#include "hook-0113-memory_hotplug-2.h"
+
+	zone_pcp_disable();
+#include "hook-0113-memory_hotplug-3.h"
+	ret = start_isolate_page_range(zone);
+	if (ret)
 		goto failed_removal_pcplists_disabled;
-	isolated = true;
-	if (failing == NOTIFYING)
+	ret = failing == NOTIFYING ? -12 : 0;
+	if (ret)
 		goto failed_removal_isolated;
 	if (let_go)
-		in_use = false;
-#include "hook-0113-memory_hotplug-3.h"
+		on_lru = on_their_way = 0;
 	do {
-		CHECK(!in_use || disabled == 1, "moved, and not drained");
-		if (failing == MOVING)
-			goto failed_removal_isolated;
-		in_use = false;
-	} while (test_pages_isolated(start_pfn, end_pfn, MEMORY_OFFLINE));
+		do {
+			ret = failing == MOVING ? -4 : scan_movable_pages();
+			if (!ret) {
 #include "hook-0113-memory_hotplug-4.h"
-	zone_pcp_enable(zone);
+				do_migrate_range();
+			}
+		} while (!ret);
+		if (ret != -2)
+			goto failed_removal_isolated;
+		ret = test_pages_isolated();
+#include "hook-0113-memory_hotplug-5.h"
+	} while (ret);
+#include "hook-0113-memory_hotplug-6.h"
+	zone_pcp_enable();
 	return 0;
 
 failed_removal_isolated:
 	isolated = false;
 failed_removal_pcplists_disabled:
-#include "hook-0113-memory_hotplug-5.h"
-	zone_pcp_enable(zone);
+#include "hook-0113-memory_hotplug-7.h"
+	zone_pcp_enable();
 	return ret;
 }
 
-struct block { bool in_use, let_go; int failing; unsigned int drained; };
+struct block {
+	int on_lru, on_their_way, failing, zone;
+	bool let_go, late;
+	unsigned int drained;
+};
 
 static void block_goes(const void *argument)
 {
 	const struct block *block = argument;
 
-	in_use = block->in_use;
+	on_lru = block->on_lru;
+	on_their_way = block->on_their_way;
 	let_go = block->let_go;
+	late = block->late;
 	failing = block->failing;
-	CHECK(offline_pages(512, 1024) == (failing ? -1 : 0), "failed");
-	CHECK(disabled == block->drained && enabled == disabled,
-	      "drained %u times, and %u times as before", disabled, enabled);
+	CHECK(!offline_pages(block->zone) == !failing, "of %d", block->zone);
+	CHECK(failing || !(on_lru + on_their_way), "gone with pages in use");
+	CHECK(drained == block->drained && enabled == drained,
+	      "drained %u times, and %u times as before", drained, enabled);
 	CHECK(!pcps_off, "lists per CPU are off");
 }
 
@@ -128,6 +173,7 @@ struct zone { unsigned long zone_start_pfn, spanned; bool contiguous; };
 
 static bool online[BLOCKS];
 static unsigned int walks;
+static bool straddling;		/* zones that do not become smaller */
 
 static unsigned long zone_end_pfn(const struct zone *zone)
 {
@@ -171,8 +217,18 @@ static void remove_pfn_range_from_zone(struct zone *zone,
 
 #include "hook-0115-memory_hotplug-2.h"
 	zone->contiguous = false;
-	span(zone);
+	if (!straddling)
+		span(zone);
 #include "hook-0115-memory_hotplug-3.h"
+	(void)end_pfn;
+}
+
+static void move_pfn_range_to_zone(struct zone *zone, unsigned long start_pfn,
+				   unsigned long nr_pages)
+{
+	zone->contiguous = false;
+	zone->spanned = start_pfn + nr_pages - zone->zone_start_pfn;
+#include "hook-0115-memory_hotplug-4.h"
 }
 
 /* Whatever is online and whichever of it goes, the answer is a walk's. */
@@ -213,33 +269,64 @@ static void zone_not_walked(const void *argument)
 	}
 }
 
+/* Of a zone that stays as large there is a hole at its end. */
+static void zone_that_stays(const void *argument)
+{
+	struct zone zone = { 0, BLOCKS, true };
+
+	memset(online, true, sizeof(online));
+	memset(&online[A_BLOCK], false, BLOCKS - A_BLOCK);
+	straddling = true;
+	remove_pfn_range_from_zone(&zone, A_BLOCK, BLOCKS - A_BLOCK);
+	CHECK(!zone.contiguous, "a hole at the end");
+}
+
+/* What comes is online later: the zone has a hole, and nobody looks for it. */
+static void zone_that_grows(const void *argument)
+{
+	struct zone zone = { 0, A_BLOCK, true };
+
+	memset(online, true, A_BLOCK);
+	move_pfn_range_to_zone(&zone, A_BLOCK, A_BLOCK);
+	CHECK(!zone.contiguous && !walks, "%u walks", walks);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct block
-		is_free = { .drained = 0 },
-		has_pages = { .in_use = true, .drained = 1 },
-		ballooned = { .in_use = true, .let_go = true },
-		cannot_isolate = { .in_use = true, .failing = ISOLATING },
-		refused = { .in_use = true, .failing = NOTIFYING },
-		stays = { .in_use = true, .failing = MOVING, .drained = 1 },
-		called_off = { .failing = MOVING };
+		is_free = { .zone = ZONE_MOVABLE },
+		in_use = { 2, 1, .zone = ZONE_MOVABLE, .drained = 1 },
+		on_its_way = { 0, 1, .zone = ZONE_MOVABLE, .drained = 1 },
+		held_back = { .zone = ZONE_MOVABLE, .late = true, .drained = 1 },
+		ballooned = { 2, 1, .zone = ZONE_MOVABLE, .let_go = true },
+		no_isolation = { 2, 1, ISOLATING, ZONE_MOVABLE },
+		refused = { 2, 1, NOTIFYING, ZONE_MOVABLE },
+		called_off = { .failing = MOVING, .zone = ZONE_MOVABLE },
+		elsewhere = { 0, 1, .drained = 1 },
+		not_there = { 0, 1, ISOLATING, ZONE_NORMAL, .drained = 1 };
 	static const struct test_case cases[] = {
 		{ "offline: a block that is free", block_goes, &is_free },
-		{ "offline: a block in use", block_goes, &has_pages },
+		{ "offline: a block in use", block_goes, &in_use },
+		{ "offline: a page on its way", block_goes, &on_its_way },
+		{ "offline: a page that was held back", block_goes, &held_back },
 		{ "offline: a block whose owner lets go", block_goes,
 		  &ballooned },
 		{ "offline: a block that cannot be isolated", block_goes,
-		  &cannot_isolate },
+		  &no_isolation },
 		{ "offline: a block that somebody refuses", block_goes,
 		  &refused },
-		{ "offline: a block whose pages stay", block_goes, &stays },
 		{ "offline: a free block, called off", block_goes,
 		  &called_off },
+		{ "offline: a block of another zone", block_goes, &elsewhere },
+		{ "offline: one of another zone that fails", block_goes,
+		  &not_there },
 		{ "offline: caches", caches },
 		{ "offline: a zone is as a walk finds it",
 		  zone_as_a_walk_finds_it },
 		{ "offline: a zone whose end goes is not walked",
 		  zone_not_walked },
+		{ "offline: a zone that stays as large", zone_that_stays },
+		{ "offline: a zone that grows", zone_that_grows },
 	};
 
 	return run_cases(argc, argv, cases,

@@ -2666,37 +2666,36 @@ MUTANTS = {
     "a lock for a node that is there": ("0315", "+\tif (node_online(nid))\n", "+\tif (0)\n", "online node: each CPU"),
     "a node that is not there stays away": ("0315", "+\tif (node_online(nid))\n", "+\tif (1)\n", "online node: each CPU"),
     "offline: all is drained": (
-        "0113",
-        "+\tif (lru_disabled)\n+\t\tlru_cache_disable();\n",
-        "+\tlru_disabled = true;\n+\t\tlru_cache_disable();\n",
-        "offline: a block that is free",
+        "0113", "+\tif (zone_idx(zone) != ZONE_MOVABLE)\n", "+\tif (!lru_drained)\n", "offline: a block that is free",
+    ),
+    "offline: other zones undrained": (
+        "0113", "+\tif (zone_idx(zone) != ZONE_MOVABLE)\n", "+\tif (lru_drained)\n", "offline: a block of another zone",
     ),
     "offline: pages move undrained": (
-        "0113",
-        "+\tif (lru_disabled)\n+\t\tlru_cache_disable();\n",
-        "+\tif (!lru_disabled)\n+\t\tlru_cache_disable();\n",
-        "offline: a block in use",
+        "0113", "+\t\t\t\tdrain_lru_once(&lru_drained);\n", "+\t\t\t\t;\n", "offline: a block in use",
     ),
-    "offline: of another range": (
+    "offline: for a page on its way": (
         "0113",
-        "+\tlru_disabled = test_pages_isolated(start_pfn, end_pfn, MEMORY_OFFLINE);\n",
-        "+\tlru_disabled = test_pages_isolated(start_pfn, start_pfn + 1, MEMORY_OFFLINE);\n",
-        "offline: a block that is free",
+        "+\t\tif (ret)\n+\t\t\tdrain_lru_once(&lru_drained);\n",
+        "+\t\tif (!ret)\n+\t\t\tdrain_lru_once(&lru_drained);\n",
+        "offline: a page that was held back",
     ),
+    "offline: drained each time": ("0113", "+\tif (*drained)\n", "+\tif (!drained)\n", "offline: a block in use"),
+    "offline: and nobody knows": ("0113", "+\t*drained = true;\n", "+\t*drained = false;\n", "offline: a page on its way"),
     "offline: lists to an LRU stay off": (
         "0113",
-        "+\tif (lru_disabled)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n \n",
-        "+\tif (!lru_disabled)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n \n",
+        "+\tif (lru_drained)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n \n",
+        "+\tif (!lru_drained)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n \n",
         "offline: a block in use",
     ),
     "offline: they stay off after a failure": (
         "0113",
-        "+\tif (lru_disabled)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n failed_removal:",
-        "+\tif (!lru_disabled)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n failed_removal:",
-        "offline: a block whose pages stay",
+        "+\tif (lru_drained)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n failed_removal:",
+        "+\tif (!lru_drained)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n failed_removal:",
+        "offline: one of another zone that fails",
     ),
     "offline: on before they were off": (
-        "0113", "+\tbool lru_disabled = false;", "+\tbool lru_disabled = true;", "offline: a block that cannot be isolated",
+        "0113", "+\tbool lru_drained = false;", "+\tbool lru_drained = true;", "offline: a block that cannot be isolated",
     ),
     "offline: caches of a zone with slabs stay": (
         "0114", "+\t\tif (!is_zone_movable_page(", "+\t\tif (is_zone_movable_page(", "offline: caches",
@@ -2708,17 +2707,28 @@ MUTANTS = {
         "offline: caches",
     ),
     "offline: each zone is without holes": (
-        "0115", "zone->contiguous && end_pfn >=", "end_pfn >=", "offline: a zone is as a walk finds it",
+        "0115", "+\tcontiguous = zone->contiguous;\n", "+\tcontiguous = true;\n", "offline: a zone is as a walk finds it",
     ),
     "offline: whatever of it goes": (
-        "0115", "&& end_pfn >= zone_end_pfn(zone)", "&& end_pfn", "offline: a zone is as a walk finds it",
+        "0115", "contiguous && zone_end_pfn(zone) <= start_pfn)", "contiguous)", "offline: a zone is as a walk finds it",
     ),
-    "offline: struct pages go by a walk": (
-        "0115", "&& end_pfn >= zone_end_pfn(zone)", "&& end_pfn == zone_end_pfn(zone)",
+    "offline: zones become smaller": (
+        "0115", "zone_end_pfn(zone) <= start_pfn", "zone_end_pfn(zone) <= end_pfn", "offline: a zone that stays as large",
+    ),
+    "offline: the first of it goes by a walk": (
+        "0115", "zone_end_pfn(zone) <= start_pfn", "zone_end_pfn(zone) < start_pfn",
         "offline: a zone whose end goes is not walked",
     ),
     "offline: no zone is without holes": (
         "0115", "+\t\tzone->contiguous = true;\n", "+\t\t;\n", "offline: a zone is as a walk finds it",
+    ),
+    "offline: what comes has no hole": (
+        "0115", "+\t/* It is not contiguous: nothing of this range is online yet. */\n", "+\tzone->contiguous = true;\n",
+        "offline: a zone that grows",
+    ),
+    "offline: what comes is walked": (
+        "0115", "+\t/* It is not contiguous: nothing of this range is online yet. */\n", "+\tset_zone_contiguous(zone);\n",
+        "offline: a zone that grows",
     ),
     "orphans: the time before the count": (
         "0311",
