@@ -84,24 +84,24 @@ MOVING, CROWD = Program(1, "near", 16, 1), Program(1, "crowd", 170)
 @pytest.mark.parametrize(
     ("operation", "programs", "drawn", "counted"),
     [
-        (model.attach(1), (), {"attach"}, "attach"),
-        (model.start(CROWD), (), {"start", "crowd"}, "start crowd"),
-        (model.stop(CROWD), (CROWD,), {"stop"}, "stop"),
-        (model.wrong("crowded", 1), (CROWD,), {"wrong", "refused"}, "wrong crowded"),
-        (model.wrong("no-size", 1), (CROWD,), {"wrong"}, "wrong"),
-        (model.detach(1), (), {"detach"}, "detach"),
-        (model.detach(1), (MOVING,), {"detach", "moved"}, "detach moved"),
-        (model.detach(1), (MOVING, Program(2, "pin", 0, 1)), {"detach"}, "detach residual"),
-        (Operation("cut", inner=model.detach(1), how="INT", then="undo"), (MOVING,), {"cut", "INT"}, "cut"),
+        (model.attach(1), (), ("attach",), "attach"),
+        (model.start(CROWD), (), ("start", "crowd"), "start crowd"),
+        (model.stop(CROWD), (CROWD,), ("stop",), "stop"),
+        (model.wrong("crowded", 1), (CROWD,), ("wrong", "refused"), "wrong crowded"),
+        (model.wrong("no-size", 1), (CROWD,), ("wrong",), "wrong"),
+        (model.detach(1), (), ("detach",), "detach"),
+        (model.detach(1), (MOVING,), ("detach", "moved"), "detach moved"),
+        (model.detach(1), (MOVING, Program(2, "pin", 0, 1)), ("detach",), "detach residual"),
+        (Operation("cut", inner=model.detach(1), how="INT", then="undo"), (MOVING,), ("cut", "INT"), "cut"),
     ],
     ids=str,
 )
 def test_of_which_kind_an_operation_is(
-    operation: Operation, programs: tuple[Program, ...], drawn: set[str], counted: str
+    operation: Operation, programs: tuple[Program, ...], drawn: tuple[str, ...], counted: str
 ) -> None:
     state = State(512, 2, (There(1, 512, 1),), programs)
     step = Step(1, operation, state, state, model.expected(SHAPE, state, operation))
-    assert kinds(state, operation) == drawn and said(step) == counted
+    assert kinds(state, operation) == set(drawn) and said(step) == counted
 
 
 def test_a_crowd_is_refused_where_the_rest_cannot_hold_it(shape: Shape, steps: list[Step]) -> None:
