@@ -9,8 +9,8 @@
 
 /* 0113: who drains what is on its way to an LRU list */
 
-enum { ZONE_NORMAL, ZONE_MOVABLE };
-enum { NOWHERE, ISOLATING, NOTIFYING, MOVING };
+enum { ZONE_DMA32, ZONE_NORMAL, ZONE_MOVABLE };
+enum { NOWHERE, ISOLATING, NOTIFYING, CALLED_OFF, MOVING };
 
 /* Pages of the block: on an LRU list, and on their way to one on some CPU. */
 static int on_lru, on_their_way;
@@ -78,7 +78,10 @@ static int offline_pages(int zone)
 		on_lru = on_their_way = 0;
 	do {
 		do {
-			ret = failing == MOVING ? -4 : scan_movable_pages();
+			ret = failing == MOVING && drained ? -4 :
+				scan_movable_pages();
+			if (failing == CALLED_OFF)
+				ret = -4;
 			if (!ret) {
 #include "hook-0113-memory_hotplug-4.h"
 				do_migrate_range();
@@ -121,6 +124,16 @@ static void block_goes(const void *argument)
 	CHECK(drained == block->drained && enabled == drained,
 	      "drained %u times, and %u times as before", drained, enabled);
 	CHECK(!pcps_off, "lists per CPU are off");
+}
+
+/* Of two that need it, each has it done. */
+static void two_blocks(const void *argument)
+{
+	const struct block *block = argument;
+
+	block_goes(block);
+	drained = enabled = looks = 0;
+	block_goes(block);
 }
 
 /* 0114: who has caches shrunk */
@@ -301,12 +314,15 @@ int main(int argc, char **argv)
 		ballooned = { 2, 1, .zone = ZONE_MOVABLE, .let_go = true },
 		no_isolation = { 2, 1, ISOLATING, ZONE_MOVABLE },
 		refused = { 2, 1, NOTIFYING, ZONE_MOVABLE },
-		called_off = { .failing = MOVING, .zone = ZONE_MOVABLE },
-		elsewhere = { 0, 1, .drained = 1 },
+		called_off = { .failing = CALLED_OFF, .zone = ZONE_MOVABLE },
+		stays = { 2, 1, MOVING, ZONE_MOVABLE, .drained = 1 },
+		normal = { 0, 1, .zone = ZONE_NORMAL, .drained = 1 },
+		below = { 0, 1, .zone = ZONE_DMA32, .drained = 1 },
 		not_there = { 0, 1, ISOLATING, ZONE_NORMAL, .drained = 1 };
 	static const struct test_case cases[] = {
 		{ "offline: a block that is free", block_goes, &is_free },
 		{ "offline: a block in use", block_goes, &in_use },
+		{ "offline: two blocks in use", two_blocks, &in_use },
 		{ "offline: a page on its way", block_goes, &on_its_way },
 		{ "offline: a page that was held back", block_goes, &held_back },
 		{ "offline: a block whose owner lets go", block_goes,
@@ -317,7 +333,9 @@ int main(int argc, char **argv)
 		  &refused },
 		{ "offline: a free block, called off", block_goes,
 		  &called_off },
-		{ "offline: a block of another zone", block_goes, &elsewhere },
+		{ "offline: a block whose pages stay", block_goes, &stays },
+		{ "offline: a block of another zone", block_goes, &normal },
+		{ "offline: a block of the zone below", block_goes, &below },
 		{ "offline: one of another zone that fails", block_goes,
 		  &not_there },
 		{ "offline: caches", caches },

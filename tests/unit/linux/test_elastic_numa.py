@@ -189,6 +189,24 @@ def names() -> list[tuple[str, str]]:
     return found
 
 
+# Where a hook's line stands is not in its header, which has what is new alone: these stand beside lines of Linux's own.
+BESIDE = {
+    "drained before pages move": ("0113", "+\t\t\t\tdrain_lru_once(&lru_drained);\n \t\t\t\tdo_migrate_range(pfn, end_pfn);\n"),
+    "drained behind the look": (
+        "0113", " \t\tret = test_pages_isolated(start_pfn, end_pfn, MEMORY_OFFLINE);\n+\t\tif (ret)\n"
+    ),
+    "drained before isolation": ("0113", "+\t\tdrain_lru_once(&lru_drained);\n \n \t/* set above range as isolated */\n"),
+    "asked before it is cleared": ("0115", "+\tcontiguous = zone->contiguous;\n \tclear_zone_contiguous(zone);\n"),
+    "looked at behind the zone's new end": ("0115", " \tupdate_pgdat_span(pgdat);\n \n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", BESIDE)
+def test_a_hook_is_in_its_place(place: str) -> None:
+    number, lines = BESIDE[place]
+    assert lines in hook_of(number).read_text()
+
+
 @pytest.mark.parametrize(("noun", "name"), names(), ids=str)
 def test_case(noun: str, name: str) -> None:
     done = run(program(noun), name)
@@ -2679,6 +2697,19 @@ MUTANTS = {
         "+\t\tif (ret)\n+\t\t\tdrain_lru_once(&lru_drained);\n",
         "+\t\tif (!ret)\n+\t\t\tdrain_lru_once(&lru_drained);\n",
         "offline: a page that was held back",
+    ),
+    "offline: each process has it once": (
+        "0113", "+\tbool lru_drained = false;", "+\tstatic bool lru_drained;", "offline: two blocks in use",
+    ),
+    "offline: one zone alone is another": (
+        "0113", "zone_idx(zone) != ZONE_MOVABLE", "zone_idx(zone) == ZONE_NORMAL", "offline: a block of the zone below",
+    ),
+    "offline: lists to an LRU stay off where pages stay": (
+        "0113",
+        "+\tif (lru_drained)\n+\t\tlru_cache_enable();\n \tzone_pcp_enable(zone);\n failed_removal:",
+        "+\tif (lru_drained && zone_idx(zone) != ZONE_MOVABLE)\n+\t\tlru_cache_enable();\n"
+        " \tzone_pcp_enable(zone);\n failed_removal:",
+        "offline: a block whose pages stay",
     ),
     "offline: drained each time": ("0113", "+\tif (*drained)\n", "+\tif (!drained)\n", "offline: a block in use"),
     "offline: and nobody knows": ("0113", "+\t*drained = true;\n", "+\t*drained = false;\n", "offline: a page on its way"),
