@@ -28,6 +28,8 @@ _PROMPT = re.compile(r"^((?:\x1b?\[\?2004[hl])*(?:\S+:~# )?)")
 _HEAD = r"\(+X*E*N*\)+"
 XEN = re.compile(_HEAD + r"\s")
 _XEN_HEAD = re.compile(_PROMPT.pattern + _HEAD + r"(?=\s)", re.MULTILINE)
+# What Xen says within another line of its own, once, whose rest follows without a head.
+_WITHIN = re.compile(_HEAD + r" uart interrupt taking more than \d+ms, switched to polling\r?\n")
 _TIME = re.compile(r"^\[\s*\d+\.\d+\]\s*")
 
 READY = "xenuma: guest ready"  # the guest's init, in each life
@@ -75,7 +77,7 @@ def unexplained(text: str, failing: int | None, booting: bool) -> list[str]:
 
     `failing`: the vnode of which an operation was to fail, or to be called off; `booting`: a life has ended or begun meanwhile.
     """
-    text = _XEN_HEAD.sub(r"\1(XEN)", text)
+    text = _XEN_HEAD.sub(r"\1(XEN)", _WITHIN.sub("", text))
     found = [*complaints(text)]
     stalled = False
     for raw in text.splitlines():

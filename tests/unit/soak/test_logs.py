@@ -40,6 +40,16 @@ def test_usual_lines_need_no_explanation() -> None:
     assert unexplained(USUAL.replace("\n", "\r\n"), failing=None, booting=False) == []
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_with_another_one_in_it_is_whole(end: str) -> None:
+    """As Xen's list of what a domain has, when the serial port's interrupt takes long meanwhile."""
+    polling = "(XEN) uart interrupt taking more than 4ms, switched to polling"
+    text = end.join((f"(XEN)     {polling}", "I/O Ports  { }", ""))
+    assert unexplained(text, failing=None, booting=False) == []
+    assert unexplained(text.replace("I/O", "Error: I/O"), failing=None, booting=False) == ["(XEN)     Error: I/O Ports  { }"]
+    assert unexplained(f"{polling}{end}something new{end}", failing=None, booting=False) == ["something new"]
+
+
 @pytest.mark.parametrize(
     "line",
     [
