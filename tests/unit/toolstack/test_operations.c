@@ -500,6 +500,38 @@ static void test_time_by_size(void)
     fake_end();
 }
 
+/* Requests until a guest that does nothing but write is given up, for good. */
+static unsigned int asked(int timeout_ms)
+{
+    unsigned int before;
+
+    boot_large(0);
+    fake_set("/local/domain/7/vnuma/guest/version", "2");
+    world.writes_on = true;
+    before = world.requests;
+    took(libxl_vnode_attach, 0, timeout_ms);
+    world.writes_on = false;
+
+    return world.requests - before;
+}
+
+static void test_looks(void)
+{
+    uint64_t began_ms = fake_now_ms();
+    unsigned int six = 6;           /* requests of a look */
+    unsigned int more;
+
+    boot_with(0);
+    ok_("a guest that has finished is not kept waiting",
+        attach(0) == 0 && fake_now_ms() == began_ms);
+
+    more = asked(600) - asked(100);
+    ok_("one that writes without end is looked at each 10 ms",
+        more == six * 500 / 10);
+    note("%u requests more in 500 ms more", more);
+    fake_end();
+}
+
 static void test_no_answer_ever(void)
 {
     boot_with(0);
@@ -2163,6 +2195,7 @@ int main(void)
     test_interrupted();
     test_late_look();
     test_time_by_size();
+    test_looks();
     test_no_answer_ever();
     test_count();
     test_one_moment();

@@ -1370,6 +1370,7 @@ void fake_guest_runs(void)
     bool done = true;
     unsigned int i;
 
+    guest_wrote |= world.writes_on;
     if (world.mood == GUEST_SILENT || generation == world.seen ||
         !fake_get("/local/domain/7/vnuma/guest/version"))
         return;

@@ -84,6 +84,7 @@ struct world {
     void (*on_read)(const char *path);  /* called before each read */
     bool no_release;            /* @releaseDomain does not fire */
     bool no_guest;              /* nor does the guest's folder */
+    bool writes_on;             /* the guest writes there without end */
     void (*on_count)(void);     /* called when the domain's memory is counted */
 };
 

@@ -28,12 +28,13 @@
 #include "libxl_internal.h"
 
 /*
- * A write of the guest is looked at after this time, together with those that
- * came with it: a transaction gives an event for each key.  And a guest that
- * writes without end cannot keep this process from its time-out and signals,
- * because each event costs next to nothing.
+ * Between two looks at what the guest has written.  The first write is looked
+ * at as soon as the event loop has heard all that is there: a transaction gives
+ * an event for each key.  A guest that writes without end cannot keep this
+ * process from its time-out and signals, because each event costs next to
+ * nothing.
  */
-#define CHECK_DELAY_MS 10
+#define CHECK_PAUSE_MS 10
 
 /*
  * How long a guest may take to undo, and more for each GiB: it has shown that
@@ -69,7 +70,8 @@ typedef struct {
     libxl_asyncprogress_how progress;
     libxl__ev_xswatch guest_watch, release_watch;
     libxl__ev_time timer;           /* time-out */
-    libxl__ev_time check;           /* a look is due; at first: to begin */
+    libxl__ev_time check;           /* a look is due, or was; at first: begin */
+    bool wrote;                     /* the guest, since the last look */
     struct vnode_phases phases;
     int limit_ms;                   /* for the guest; 0: none */
     int more_ms;                    /* then, if it has a driver */
@@ -799,10 +801,10 @@ static void guest_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
     STATE_AO_GC(op->ao);
     int rc;
 
+    op->wrote = true;
     if (libxl__ev_time_isregistered(&op->check))
         return;
-    rc = libxl__ev_time_register_rel(ao, &op->check, check_due,
-                                     CHECK_DELAY_MS);
+    rc = libxl__ev_time_register_rel(ao, &op->check, check_due, 0);
     if (rc && rc != ERROR_ABORTED)
         end_in_the_dark(egc, op, rc);
 }
@@ -811,9 +813,17 @@ static void check_due(libxl__egc *egc, libxl__ev_time *ev,
                       const struct timeval *requested_abs, int rc)
 {
     vnode_op *op = CONTAINER_OF(ev, vnode_op, check);
+    STATE_AO_GC(op->ao);
 
     libxl__ev_time_init(&op->check);    /* whichever rc, it is over */
-    if (rc != ERROR_ABORTED)    /* that is for the time-out's callback */
+    if (rc == ERROR_ABORTED || !op->wrote)  /* the former is the time-out's */
+        return;
+    op->wrote = false;
+    rc = libxl__ev_time_register_rel(ao, &op->check, check_due,
+                                     CHECK_PAUSE_MS);
+    if (rc && rc != ERROR_ABORTED)
+        end_in_the_dark(egc, op, rc);
+    else
         op_check(egc, op);
 }
 
