@@ -58,8 +58,8 @@ from lab.pipeline.cache import content_key
 from lab.pipeline.paths import REPO
 from lab.rack import Rack
 
-# Each with a class that the emulated guest computes in some seconds: its iterations take less than one (decision 0124).
-CLASSES = {"npb_ep": "S", "npb_is": "A", "npb_cg": "A", "npb_mg": "W", "random_access": "A", "stream": "W"}
+# By what a run does besides, how long an iteration takes, and the guest's memory: decision 0124.
+CLASSES = {"npb_ep": "A", "npb_is": "A", "npb_cg": "A", "npb_mg": "W", "random_access": "B", "stream": "A"}
 # The largest that fit into two nodes of the guest, with what else is in its memory, and take it no more than a minute.
 LARGER_CLASSES = {"npb_ep": "A", "npb_is": "B", "npb_cg": "A", "npb_mg": "A", "random_access": "B", "stream": "A"}
 RUNS = 5
