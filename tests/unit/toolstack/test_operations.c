@@ -36,6 +36,7 @@ struct command {
 static void do_command(void *arg)
 {
     const struct command *c = arg;
+    unsigned int left = fake_left();    /* of another process */
     libxl_vnode_request req;
 
     if (!c->start) {
@@ -57,6 +58,7 @@ static void do_command(void *arg)
         fake_abort();
     if (!c->only_start)
         fake_loop();
+    assert(!world.completed || fake_left() == left);
 }
 
 /* A command that is cancelled before the event loop has run. */
@@ -500,14 +502,15 @@ static void test_time_by_size(void)
     fake_end();
 }
 
-/* Requests until a guest that does nothing but write is given up, for good. */
-static unsigned int asked(int timeout_ms)
+/* Requests until a guest that does nothing but write, or not even that, is
+ * given up, for good. */
+static unsigned int asked(int timeout_ms, bool writes_on)
 {
     unsigned int before;
 
     boot_large(0);
     fake_set("/local/domain/7/vnuma/guest/version", "2");
-    world.writes_on = true;
+    world.writes_on = writes_on;
     before = world.requests;
     took(libxl_vnode_attach, 0, timeout_ms);
     world.writes_on = false;
@@ -525,10 +528,66 @@ static void test_looks(void)
     ok_("a guest that has finished is not kept waiting",
         attach(0) == 0 && fake_now_ms() == began_ms);
 
-    more = asked(600) - asked(100);
+    boot_with(0);
+    world.mood = GUEST_SILENT;
+    run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
+    fake_fire_once();
+    world.mood = GUEST_WORKS;
+    fake_loop();
+    ok_("... nor one that finishes just behind the first look",
+        world.rc == 0 && fake_now_ms() == began_ms + 1);
+
+    boot_with(0);
+    world.mood = GUEST_FAILS_TO_GROW;
+    ok_("... nor one that has undone it",
+        attach(0) == ERROR_VNODE_UNDONE && fake_now_ms() == began_ms + 2);
+
+    more = asked(600, true) - asked(100, true);
     ok_("one that writes without end is looked at each 10 ms",
         more == six * 500 / 10);
     note("%u requests more in 500 ms more", more);
+    ok_("one that does not write is not looked at",
+        asked(600, false) == asked(100, false));
+
+    boot_with(0);
+    world.mood = GUEST_SILENT;
+    world.writes_on = true;
+    run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
+    fake_guest_runs();
+    fake_fire_once();
+    fake_abort();
+    fake_loop();
+    ok_("cancelled between two looks",
+        world.rc == ERROR_ABORTED && fake_get(RECORD) &&
+        number(NODE "target-kb") == 0 && !fake_left());
+    world.writes_on = false;
+    fake_end();
+}
+
+/* The guest has finished when it is asked first, and not any more then. */
+static void take_back_done(const char *path)
+{
+    static unsigned int asked;
+    const char *name = strrchr(path, '/');
+
+    if (name && !strcmp(name, "/done-generation") && asked++)
+        fake_remove(path);
+}
+
+static void test_takes_back(void)
+{
+    boot_with(0);
+    world.mood = GUEST_SILENT;
+    world.no_guest = true;
+    run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
+    fake_set("/local/domain/7/vnuma/guest/done-generation", "%s",
+             fake_get("/local/domain/7/vnuma/generation"));
+    world.on_read = take_back_done;
+    fake_loop();
+    world.on_read = NULL;
+    ok_("a guest that takes back that it has finished as the time is over",
+        world.rc == ERROR_VNODE_UNSETTLED && fake_get(RECORD) &&
+        !fake_left());
     fake_end();
 }
 
@@ -2196,6 +2255,7 @@ int main(void)
     test_late_look();
     test_time_by_size();
     test_looks();
+    test_takes_back();
     test_no_answer_ever();
     test_count();
     test_one_moment();

@@ -28,10 +28,11 @@
 #include "libxl_internal.h"
 
 /*
- * Between two looks at what the guest has written.  The first write is looked
- * at as soon as the event loop has heard all that is there: a transaction gives
- * an event for each key.  A guest that writes without end cannot keep this
- * process from its time-out and signals, because each event costs next to
+ * What the guest has written is looked at as soon as the event loop has heard
+ * all that is there, but for a pause from the look before: 1 ms after the first
+ * (the watch's own event, for which nobody has written anything), 2 after the
+ * second, at most these.  So a guest that writes without end cannot keep this
+ * process from its time-out and signals: in a pause an event costs next to
  * nothing.
  */
 #define CHECK_PAUSE_MS 10
@@ -72,6 +73,7 @@ typedef struct {
     libxl__ev_time timer;           /* time-out */
     libxl__ev_time check;           /* a look is due, or was; at first: begin */
     bool wrote;                     /* the guest, since the last look */
+    int pause_ms;                   /* after that look */
     struct vnode_phases phases;
     int limit_ms;                   /* for the guest; 0: none */
     int more_ms;                    /* then, if it has a driver */
@@ -819,8 +821,8 @@ static void check_due(libxl__egc *egc, libxl__ev_time *ev,
     if (rc == ERROR_ABORTED || !op->wrote)  /* the former is the time-out's */
         return;
     op->wrote = false;
-    rc = libxl__ev_time_register_rel(ao, &op->check, check_due,
-                                     CHECK_PAUSE_MS);
+    op->pause_ms += op->pause_ms < CHECK_PAUSE_MS;
+    rc = libxl__ev_time_register_rel(ao, &op->check, check_due, op->pause_ms);
     if (rc && rc != ERROR_ABORTED)
         end_in_the_dark(egc, op, rc);
     else
@@ -919,9 +921,15 @@ static void op_timeout(libxl__egc *egc, libxl__ev_time *ev,
         end_in_the_dark(egc, op, rc2);
         return;
     }
-    /* This process had no CPU when the guest had finished. */
+    /*
+     * This process had no CPU when the guest had finished.  Whether it has is
+     * not asked again: nobody would wait any more, should it say no then.
+     */
     if (rc != ERROR_ABORTED && vd.done == op->rec.generation) {
-        op_check(egc, op);
+        if (domain_stopped(gc, op->domid))
+            end_stopped(egc, op);
+        else
+            guest_finished(egc, op);
         return;
     }
     if (rc != ERROR_ABORTED && !op->undoing && vd.driver && op->more_ms) {
