@@ -22,15 +22,14 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks import slopes
 from benchmarks.arguments import whole
+from benchmarks.balloon import boot
 from benchmarks.results import Metric, ended, from_runs
 from benchmarks.slopes import Line
 from lab.command import checked
-from lab.description import RackDescription
 from lab.elastic_guest import ElasticGuest
 from lab.errors import CommandFailedError, LabError, Malformed
 from lab.patience import scaled
 from lab.pipeline.paths import REPO
-from lab.rack import Rack
 
 RUNS = 5
 FREE, USED = "free", "used"
@@ -178,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     detaches: list[Detach] = []
     wrong: list[str] = []
     try:
-        with Rack.boot(RackDescription.load("large-node"), meter=False) as rack:
+        with boot() as rack:
             measure(rack.host().start_guest(REPO / "configs" / "guest2.cfg", GUEST), detaches, options.runs)
     except FAILURES as error:
         wrong.append(str(error) or repr(error))

@@ -68,16 +68,14 @@ from pathlib import Path
 
 from benchmarks import slopes, stock_host
 from benchmarks.arguments import whole
-from benchmarks.balloon import ELASTIC, GIVE, RACK, SIZES, STOCK, TAKE, Node, Step, told_step, vnode_step
+from benchmarks.balloon import ELASTIC, GIVE, RACK, SIZES, STOCK, TAKE, Node, Step, boot, told_step, vnode_step
 from benchmarks.intervals import share_interval
 from benchmarks.results import Metric, ended, from_runs
 from lab.command import checked
-from lab.description import RackDescription
 from lab.elastic_guest import ElasticGuest
 from lab.errors import LabError, Malformed
 from lab.host import Host
 from lab.pipeline.paths import ARTIFACTS, REPO
-from lab.rack import Rack
 
 RUNS = 6
 WARM_UPS = 2  # of all, which nobody counts
@@ -745,7 +743,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     record = Record()
     wrong: list[str] = []
     try:
-        with stock_host.boot(f"{RACK}@stock") as other, Rack.boot(RackDescription.load(RACK), meter=False) as rack:
+        with stock_host.boot(f"{RACK}@stock") as other, boot() as rack:
             upstream, host = other.host(), rack.host()
             looks = look_at(upstream, stock_host.RELEASE), look_at(host)
             stock = stock_host.start_guest(upstream, REPO / "configs" / "stock1.cfg", STOCK_GUEST)

@@ -26,16 +26,14 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks import slopes
 from benchmarks.arguments import whole
-from benchmarks.balloon import ELASTIC, GIVE, RACK, TAKE, Node, vnode_step
+from benchmarks.balloon import ELASTIC, GIVE, TAKE, Node, boot, vnode_step
 from benchmarks.results import Metric, ended
 from benchmarks.slopes import Line
 from lab.command import Run, checked
-from lab.description import RackDescription
 from lab.errors import LabError
 from lab.hypervisor import counted, counters
 from lab.patience import scaled
 from lab.pipeline.paths import REPO
-from lab.rack import Rack
 
 RUNS = 3
 SIZES = (512, 1024, 2048)
@@ -175,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scrubs: list[Scrub] = []
     wrong: list[str] = []
     try:
-        with Rack.boot(RackDescription.load(RACK), meter=False) as rack:
+        with boot() as rack:
             guest = rack.host().start_guest(REPO / "configs" / "guest2.cfg", ELASTIC)
             measure(Node(guest, 1, guest.listed()[1]["max_kib"] // 1024), scrubs, options.runs)
     except FAILURES as error:

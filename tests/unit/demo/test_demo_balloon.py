@@ -442,7 +442,7 @@ def compared(dom0: PlayedDom0, steps: list[Step], runs: int = 2, upstream: Elast
 
 def test_the_whole_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     """Stock and ours alternate, each size of each, the second time in the opposite order; then order9 without the superpage
-    path, which is on again at the end. Before all of it ours is taken and given once."""
+    path, which is on again at the end. Before all of it the largest of each is taken and given once, and nothing said of it."""
     dom0, steps = PlayedDom0(), list[Step]()
     compared(dom0, steps, runs=3)
     assert [(step.way, step.mib, step.run, step.counts["p2m_writes"]) for step in steps if step.operation == TAKE] == [
@@ -468,6 +468,8 @@ def test_the_whole_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     assert dom0.superpages and dom0.node_mib == 512
     typed = [match[1] for command in dom0.typed if (match := re.search(r"xl vnode-set g 1 (\d+)M", command))]
     assert typed[:4] == ["256", "512", "384", "512"] and len(typed) == 2 + sum("stock" not in step.way for step in steps)
+    pages = [match[1] for command in dom0.typed if (match := re.search(r"want=\$\(\(before \+ (-?\d+)\)\)", command))]
+    assert pages[:4] == ["-32", "32", "-16", "16"] and len(pages) == 2 + sum("stock" in step.way for step in steps)
     assert [command for command in dom0.typed if "tach" in command] == ["xl vnode-attach g 1", "xl vnode-detach g 1"]
     said = capsys.readouterr().out.splitlines()
     assert len(said) == len(steps) and said[2] == "run 0: ours take 128 MiB: 0.50 s"
@@ -492,24 +494,24 @@ def test_upstreams_host_has_its_turn_first() -> None:
         ]
     assert all(not step.counts for step in steps if step.way in ("stock", "stock_unscrubbed"))
     changes = [command for command in upstream.typed if "scrub_pages" not in command]
-    assert len(changes) == 16 and all("xenstore-watch" in command for command in changes)
-    assert upstream.scrubbed == [*[True, True, False, False] * 2, *[False, False, True, True] * 2]
+    assert len(changes) == 18 and all("xenstore-watch" in command for command in changes)
+    assert upstream.scrubbed == [True, True, *[True, True, False, False] * 2, *[False, False, True, True] * 2]
     cleared = [*[True, True, True, True, False, False] * 2, *[False, False, True, True, True, True] * 2]
-    assert dom0.scrubbed == [True, True, *cleared, *[True] * 4] and dom0.scrubs
+    assert dom0.scrubbed == [*[True] * 4, *cleared, *[True] * 4] and dom0.scrubs
     dirtied = next(metric for metric in metrics(steps) if metric.metric == "balloon.take.dirtied_per_2mib")
     assert dirtied.value == 512.0 and dirtied.baseline["ours_unscrubbed"] == 0.0
 
 
 def test_without_upstreams_host_the_rest_goes_on() -> None:
-    """From its first failure, which is told in the end."""
+    """From its first failure, which is told in the end; also before anything counts."""
     dom0, upstream, steps = PlayedDom0(), PlayedDom0(off_mib=1), list[Step]()
     wrong = compared(dom0, steps, upstream=ElasticGuest("u", upstream, upstream))
-    assert wrong == ["upstream's host, run 0, 16 MiB: xl mem-set on upstream's host: Xen counts -15 MiB, not -16"]
+    assert wrong == ["upstream's host, before all runs: xl mem-set on upstream's host: Xen counts -31 MiB, not -32"]
     assert len(upstream.scrubbed) == 1 and {step.way for step in steps} == {"stock_4k", "ours", "order9"}
     assert compared(dom0, [], runs=1) == []
     upstream = PlayedDom0("mem-set u", scrubs_then=False)
     (lost,) = compared(dom0, [], upstream=ElasticGuest("u", upstream, upstream))
-    assert lost.startswith("upstream's host, run 0, 16 MiB") and "refused" in lost and len(upstream.scrubbed) == 2
+    assert lost.startswith("upstream's host, run 0, 16 MiB") and "refused" in lost and len(upstream.scrubbed) == 4
 
 
 @pytest.mark.parametrize(
@@ -573,7 +575,7 @@ def test_the_command_measures_what_it_can(
         return PlayedRack(upstream)
 
     def boot(description: RackDescription, meter: bool) -> PlayedRack:
-        racks.append(description.name)
+        racks.append(f"{description.name} {description.hosts[0].xen_arguments}")
         return PlayedRack(dom0)
 
     monkeypatch.setattr(stock_host, "boot", boot_stock)
@@ -581,7 +583,7 @@ def test_the_command_measures_what_it_can(
     monkeypatch.setattr(Rack, "boot", boot)
     monkeypatch.setattr(results, "kept", partial(results.kept, directory=tmp_path))
     assert balloon.main(["--runs=2"]) == (0 if boots else 1)
-    assert racks == ["large-node@stock", "large-node"]
+    assert racks == ["large-node@stock", "large-node bootscrub=on"]
     found = {metric.metric: metric for metric in results.read(tmp_path / "balloon.json").metrics}
     fixed = found["balloon.take.stock_4k.fixed_seconds"]
     assert fixed.value is not None and len(fixed.runs) == 2
