@@ -298,7 +298,7 @@ def test_a_program_that_is_slow_runs_once() -> None:
 
 def test_programs_and_classes_by_words() -> None:
     assert chosen(None, None) == CLASSES
-    assert chosen("stream,npb_cg", "npb_cg=W,npb_ep=A") == {"stream": "W", "npb_cg": "W"}
+    assert chosen("stream,npb_cg", "npb_cg=W,npb_ep=A") == {"stream": "A", "npb_cg": "W"}
     assert chosen(None, None, larger=True) == LARGER_CLASSES
     assert chosen("stream,npb_ep", "npb_ep=B", larger=True) == {"stream": "A", "npb_ep": "B"}
     for words in (("npb_lu", None), (None, "npb_cg"), (None, "npb_cg=C"), (None, "npb_lu=S")):
