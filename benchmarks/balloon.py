@@ -13,14 +13,14 @@ Six ways, for memory of a node that is the same on both hosts:
                that is idle; an emulator's idle CPU has no processor of its own, so that is in the time of ours
 
 Times are from the operator's command until the hypervisor has counted the memory: an emulator's, so only their ratio
-is a figure, and it is the emulator's, too: of what stock takes for a take, flushes and what waits for them, interrupts between
-more CPUs than there are processors, were 73 % when extent_profile.py looked, and of a give 4 %. Each way has three sizes: the
+is a figure, and it is the emulator's, too: of what stock takes for a take most are flushes, interrupts between more CPUs than
+there are processors, and of a give hardly any (extent_profile.py). Each way has three sizes: the
 time for a GiB is the slope of a line through them, so that what a command takes whatever the amount does not pass for a cost of
 memory; that is the line's other figure, and beside the ratio of the slopes are those of all of a command, for a GiB and for 4:
 ours as it took them, stock by its own line, since it has never so much. Stock and ours alternate; each second run has all in
 the opposite order. What the hypervisor did is exact, from its own performance counters, and so is the amount. The emulator's
-memory is allocated as it is touched: our hypervisor clears all of it as it boots, and each way is gone once before anything
-counts.
+memory is allocated as it is touched: our hypervisor clears what is free as it boots, and `stock`, `stock_4k` and `ours` are
+gone once before anything counts.
 
 Nobody clears what is unscrubbed: the guest's kernel says so of its balloon, and of ours the hypervisor counts no frame that is
 to be cleared, else that is an error.
@@ -491,7 +491,7 @@ def unscrubbed_steps(node: Node, mib: int, run: int, steps: list[Step]) -> None:
 
 
 def boot() -> Rack:
-    """The host of ours, all of whose memory the emulator has allocated: 10 GiB. Raises LabError."""
+    """The host of ours, of whose 10 GiB the emulator has allocated all that is free. Raises LabError."""
     rack = RackDescription.load(RACK)
     hosts = tuple(
         dataclasses.replace(host, xen_arguments=f"{host.xen_arguments} bootscrub=on".strip()) for host in rack.hosts
@@ -500,7 +500,7 @@ def boot() -> Rack:
 
 
 def warm_up(stock: ElasticGuest, node: Node, sizes: Sizes, upstream: ElasticGuest | None) -> str:
-    """A take and a give of each way that do not count. What failed on upstream's host, empty if nothing did.
+    """A take and a give of ours, stock_4k and stock that do not count. What failed on upstream's host, empty if nothing did.
 
     Raises what the steps on our host raise.
     """
@@ -509,6 +509,7 @@ def warm_up(stock: ElasticGuest, node: Node, sizes: Sizes, upstream: ElasticGues
         stock_step(stock, operation, max(sizes.stock_4k))
     if upstream:
         try:
+            scrub_pages(upstream, True)
             for operation in (TAKE, GIVE):
                 told_step(upstream, "stock", operation, max(sizes.stock))
         except FAILURES as error:
