@@ -532,16 +532,22 @@ static void test_looks(void)
     world.mood = GUEST_SILENT;
     run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
     fake_fire_once();
+    began_ms = fake_now_ms();
     world.mood = GUEST_WORKS;
     fake_loop();
     ok_("... nor one that finishes just behind the first look",
         world.rc == 0 && fake_now_ms() == began_ms + 1);
 
     boot_with(0);
+    began_ms = fake_now_ms();
     world.mood = GUEST_FAILS_TO_GROW;
     ok_("... nor one that has undone it",
-        attach(0) == ERROR_VNODE_UNDONE && fake_now_ms() == began_ms + 2);
+        attach(0) == ERROR_VNODE_UNDONE && fake_now_ms() == began_ms + 1);
 
+    /* At 0, 1, 3, 6, 10, 15, 21, 28, 36, 45 and 55 ms; silent: at 0. */
+    more = asked(58, true) - asked(58, false);
+    ok_("pauses grow by 1 ms", more == six * 10);
+    note("%u requests more in 58 ms", more);
     more = asked(600, true) - asked(100, true);
     ok_("one that writes without end is looked at each 10 ms",
         more == six * 500 / 10);
@@ -551,43 +557,73 @@ static void test_looks(void)
 
     boot_with(0);
     world.mood = GUEST_SILENT;
-    world.writes_on = true;
     run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
-    fake_guest_runs();
     fake_fire_once();
+    world.mood = GUEST_FAILS_TO_GROW;
     fake_abort();
     fake_loop();
-    ok_("cancelled between two looks",
+    ok_("cancelled between two looks, and the guest has just failed",
         world.rc == ERROR_ABORTED && fake_get(RECORD) &&
         number(NODE "target-kb") == 0 && !fake_left());
-    world.writes_on = false;
     fake_end();
 }
+
+#define DONE_KEY "/local/domain/7/vnuma/guest/done-generation"
+
+static unsigned int reads_of_done;
 
 /* The guest has finished when it is asked first, and not any more then. */
 static void take_back_done(const char *path)
 {
-    static unsigned int asked;
-    const char *name = strrchr(path, '/');
-
-    if (name && !strcmp(name, "/done-generation") && asked++)
+    if (!strcmp(path, DONE_KEY) && reads_of_done++ == 1)
         fake_remove(path);
+}
+
+/* Nobody hears of the guest until the time is over: the command's result. */
+static int taken_back(void)
+{
+    world.no_guest = true;
+    fake_set(DONE_KEY, "%s", fake_get("/local/domain/7/vnuma/generation"));
+    reads_of_done = 0;
+    world.on_read = take_back_done;
+    fake_loop();
+    world.on_read = NULL;
+
+    return world.rc;
 }
 
 static void test_takes_back(void)
 {
+    const struct command start = {
+        .start = libxl_vnode_attach, .only_start = true,
+    };
+
     boot_with(0);
     world.mood = GUEST_SILENT;
-    world.no_guest = true;
-    run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
-    fake_set("/local/domain/7/vnuma/guest/done-generation", "%s",
-             fake_get("/local/domain/7/vnuma/generation"));
-    world.on_read = take_back_done;
-    fake_loop();
-    world.on_read = NULL;
-    ok_("a guest that takes back that it has finished as the time is over",
-        world.rc == ERROR_VNODE_UNSETTLED && fake_get(RECORD) &&
+    run(&start);
+    ok_("a guest takes back that it has finished as the time is over: nothing "
+        "has come", taken_back() == ERROR_VNODE_UNSETTLED && fake_get(RECORD) &&
+        said("could not attach it") && said("has not undone it either") &&
         !fake_left());
+
+    boot_with(0);
+    run(&start);
+    fake_guest_runs();
+    ok_("... all has come",
+        taken_back() == ERROR_VNODE_UNSETTLED && fake_get(RECORD) &&
+        said("the guest has not finished it") &&
+        number(NODE "target-kb") == NODE_KB && !fake_left());
+
+    boot_with(0);
+    world.mood = GUEST_FAILS_TO_GROW;
+    run(&start);
+    fake_guest_runs();
+    fake_fire_once();
+    world.mood = GUEST_SILENT;
+    ok_("... as the undo's time is over",
+        taken_back() == ERROR_VNODE_UNSETTLED && fake_get(RECORD) &&
+        said("could not attach it") && said("the guest has not finished it") &&
+        number(NODE "target-kb") == 0 && !fake_left());
     fake_end();
 }
 

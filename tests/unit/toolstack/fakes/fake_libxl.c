@@ -1015,6 +1015,8 @@ void libxl__ev_time_init(libxl__ev_time *ev)
 int libxl__ev_time_register_rel(libxl__ao *ao, libxl__ev_time *ev,
                                 libxl__ev_time_callback *callback, int ms)
 {
+    static unsigned int turn;
+
     (void)ao;
     if (aborting)
         return ERROR_ABORTED;
@@ -1022,6 +1024,7 @@ int libxl__ev_time_register_rel(libxl__ao *ao, libxl__ev_time *ev,
         return ERROR_FAIL;
     assert(!ev->callback);          /* as libxl does */
     ev->callback = callback;
+    ev->turn = ++turn;
     ev->at_ms = ms < 0 ? UINT64_MAX : now_ms + ms;
     enlist((void **)timers, ev);
 
@@ -1160,9 +1163,10 @@ static void fire_timer(int rc)
     libxl__ev_time *next = NULL;
     unsigned int i;
 
+    /* libxl aborts the newest first. */
     for (i = 0; i < ARRAY_SIZE(timers); i++)
         if (timers[i] && (!next || (rc == ERROR_ABORTED
-                                       ? timers[i]->at_ms > next->at_ms
+                                       ? timers[i]->turn > next->turn
                                        : timers[i]->at_ms < next->at_ms)))
             next = timers[i];
     assert(next);

@@ -347,7 +347,11 @@ typedef struct libxl__ev_time libxl__ev_time;
 typedef void libxl__ev_time_callback(libxl__egc *egc, libxl__ev_time *ev,
                                      const struct timeval *requested_abs,
                                      int rc);
-struct libxl__ev_time { libxl__ev_time_callback *callback; uint64_t at_ms; };
+struct libxl__ev_time {
+    libxl__ev_time_callback *callback;
+    uint64_t at_ms;
+    unsigned int turn;              /* the newest has the largest */
+};
 
 typedef struct libxl__ev_xswatch libxl__ev_xswatch;
 typedef void libxl__ev_xswatch_callback(libxl__egc *egc, libxl__ev_xswatch *w,

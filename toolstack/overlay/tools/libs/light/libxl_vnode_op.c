@@ -29,11 +29,11 @@
 
 /*
  * What the guest has written is looked at as soon as the event loop has heard
- * all that is there, but for a pause from the look before: 1 ms after the first
- * (the watch's own event, for which nobody has written anything), 2 after the
- * second, at most these.  So a guest that writes without end cannot keep this
- * process from its time-out and signals: in a pause an event costs next to
- * nothing.
+ * all that is there, but no sooner after the look before, counted from where
+ * that began, than 1 ms after the first (the watch's own event, for which
+ * nobody has written anything), 2 after the second, CHECK_PAUSE_MS at most.  So
+ * a guest that writes without end cannot keep this process from its time-out
+ * and signals: in a pause an event costs next to nothing.
  */
 #define CHECK_PAUSE_MS 10
 
@@ -818,7 +818,8 @@ static void check_due(libxl__egc *egc, libxl__ev_time *ev,
     STATE_AO_GC(op->ao);
 
     libxl__ev_time_init(&op->check);    /* whichever rc, it is over */
-    if (rc == ERROR_ABORTED || !op->wrote)  /* the former is the time-out's */
+    /* What is aborted is the time-out's callback's. */
+    if (rc == ERROR_ABORTED || !op->wrote)
         return;
     op->wrote = false;
     op->pause_ms += op->pause_ms < CHECK_PAUSE_MS;
@@ -922,8 +923,9 @@ static void op_timeout(libxl__egc *egc, libxl__ev_time *ev,
         return;
     }
     /*
-     * This process had no CPU when the guest had finished.  Whether it has is
-     * not asked again: nobody would wait any more, should it say no then.
+     * This process had no CPU when the guest had finished.  That it has is
+     * taken from this one read, as nobody would wait any more, should another
+     * one say no.  The books go by what is read with them.
      */
     if (rc != ERROR_ABORTED && vd.done == op->rec.generation) {
         if (domain_stopped(gc, op->domid))
