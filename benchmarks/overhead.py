@@ -58,9 +58,9 @@ from lab.pipeline.cache import content_key
 from lab.pipeline.paths import REPO
 from lab.rack import Rack
 
-# By what a run does besides, how long an iteration takes, and the guest's memory: decision 0124.
+# As large as iterations stay short beside a run, and times of one shape agree: decision 0124.
 CLASSES = {"npb_ep": "A", "npb_is": "A", "npb_cg": "A", "npb_mg": "W", "random_access": "A", "stream": "A"}
-# The largest that fit into two nodes of the guest, with what else is in its memory, and take it no more than a minute.
+# The largest that fit into two nodes of the guest, with what else is in its memory, and take it about a minute at most.
 LARGER_CLASSES = {"npb_ep": "A", "npb_is": "B", "npb_cg": "A", "npb_mg": "A", "random_access": "B", "stream": "A"}
 RUNS = 5
 SECONDS = 30.0

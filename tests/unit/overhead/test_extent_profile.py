@@ -675,11 +675,14 @@ def test_each_host_is_looked_at_with_its_own_symbols(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(extent_profile, "look_at", lambda host, variant="": (host.name, variant))
     monkeypatch.setattr(stock_host, "boot", PlayedRack)
     monkeypatch.setattr(stock_host, "start_guest", lambda host, *words: host.start_guest(*words))
-    monkeypatch.setattr(Rack, "boot", lambda description, meter: PlayedRack(description.name))
+    monkeypatch.setattr(
+        Rack, "boot", lambda description, meter: PlayedRack(f"{description.name} {description.hosts[0].xen_arguments}")
+    )
     monkeypatch.setattr(results, "kept", partial(results.kept, directory=tmp_path))
     assert extent_profile.main(["--runs=7"]) == 0
-    looks = (("large-node@stock", "-stock"), ("large-node", ""))
-    assert measured == [("large-node@stock", "large-node", looks, 7)]
+    ours = "large-node bootscrub=on"
+    looks = (("large-node@stock", "-stock"), (ours, ""))
+    assert measured == [("large-node@stock", ours, looks, 7)]
     assert results.read(tmp_path / "extent.json").find("extent.failures")
 
 

@@ -502,8 +502,10 @@ static void test_time_by_size(void)
     fake_end();
 }
 
-/* Requests until a guest that does nothing but write, or not even that, is
- * given up, for good. */
+/*
+ * Requests until a guest that does nothing but write, or not even that, is
+ * given up, for good.
+ */
 static unsigned int asked(int timeout_ms, bool writes_on)
 {
     unsigned int before;
@@ -520,8 +522,8 @@ static unsigned int asked(int timeout_ms, bool writes_on)
 
 static void test_looks(void)
 {
+    const unsigned int look = 6;    /* requests */
     uint64_t began_ms = fake_now_ms();
-    unsigned int six = 6;           /* requests of a look */
     unsigned int more;
 
     boot_with(0);
@@ -546,11 +548,11 @@ static void test_looks(void)
 
     /* At 0, 1, 3, 6, 10, 15, 21, 28, 36, 45 and 55 ms; silent: at 0. */
     more = asked(58, true) - asked(58, false);
-    ok_("pauses grow by 1 ms", more == six * 10);
+    ok_("pauses grow by 1 ms", more == look * 10);
     note("%u requests more in 58 ms", more);
     more = asked(600, true) - asked(100, true);
     ok_("one that writes without end is looked at each 10 ms",
-        more == six * 500 / 10);
+        more == look * 500 / 10);
     note("%u requests more in 500 ms more", more);
     ok_("one that does not write is not looked at",
         asked(600, false) == asked(100, false));
