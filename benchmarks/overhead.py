@@ -401,6 +401,19 @@ def play_on_rack(options: argparse.Namespace, classes: Mapping[str, str], journa
         guest.destroy()
 
 
+def not_begun(path: Path, journal: Journal, wrong: Sequence[str], interrupted: bool) -> int:
+    """The end of a session that has come to no run, as of a rack that there is not: what was there before stays. Exit status."""
+    told = [*wrong, "nothing was measured, and nothing is written"]
+    try:
+        if journal.withdraw(path):
+            told.append(f"the earlier journal is {path} again")
+    except OSError as error:
+        told.append(f"{path} is of this call, with nothing in it: {error}")
+    for words in told:
+        print(f"overhead: {words}", file=sys.stderr)
+    return 130 if interrupted else 1
+
+
 def session(options: argparse.Namespace, classes: Mapping[str, str], journal: Journal) -> int:
     """Measure what is missing, and write what is there. Exit status."""
     began, interrupted, failure = time.monotonic(), False, ""
@@ -415,6 +428,8 @@ def session(options: argparse.Namespace, classes: Mapping[str, str], journal: Jo
     except FAILURES as error:
         failure = str(error) or repr(error)
         wrong.append(failure)
+    if not journal.begun:
+        return not_begun(options.journal, journal, wrong, interrupted)
     if failure:
         try:
             journal.fail(failure)

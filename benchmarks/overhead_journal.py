@@ -113,6 +113,23 @@ class Journal:
         journal._note("session", when=now())
         return journal
 
+    @property
+    def begun(self) -> bool:
+        """Whether anything has been measured, in any session, or was to be continued."""
+        return self.sessions > 1 or bool(self.rounds or self.samples or self.left_out)
+
+    def withdraw(self, path: Path) -> bool:
+        """Of a session in which nothing was begun: no file, and what was set aside for it is where it was. Whether there was any.
+
+        Raises OSError.
+        """
+        self.close()
+        if not self.aside:
+            path.unlink(missing_ok=True)
+            return False
+        self.aside.replace(path)
+        return True
+
     def close(self) -> None:
         """End with the file. What could not be written was told when it was to be."""
         if self.out:

@@ -340,19 +340,42 @@ def test_a_mean_says_how_many_runs_were_left_out(tmp_path: Path) -> None:
     assert [beside[f"overhead.{name}"] for name in names] == [None, 1, 1, None]
 
 
-def test_no_rack_is_a_failure_with_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("why", "status"), [(LabError("no rack"), 1), (KeyboardInterrupt(), 130)], ids=["rack", "ctrl-c"])
+def test_without_a_rack_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], why: BaseException, status: int
 ) -> None:
+    """And what an earlier measurement has left is where it was: a mistyped rack does not take an hour's figures off the page."""
+
     @contextlib.contextmanager
     def none(options: object) -> Iterator[Any]:
-        raise LabError("no rack")
+        raise why
         yield
 
     monkeypatch.setattr(overhead, "rack_of", none)
     monkeypatch.setattr(overhead, "report", lambda journal, classes: report(journal, classes, tmp_path))
+    call = [f"--journal={tmp_path}/journal"]
+    assert overhead.main(call) == status and not list(tmp_path.iterdir())
+    said = capsys.readouterr().err
+    assert "overhead: nothing was measured" in said and ("overhead: no rack" in said) == (status == 1)
+    for name in ("journal", "overhead.json"):
+        (tmp_path / name).write_text(f"of an earlier {name}\n", encoding="utf-8")
+    assert overhead.main(call) == status
+    assert f"the earlier journal is {tmp_path}/journal again" in capsys.readouterr().err
+    assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == {
+        name: f"of an earlier {name}\n" for name in ("journal", "overhead.json")
+    }
+
+
+def test_what_cannot_be_put_back_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(journal: Journal, path: Path) -> bool:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Journal, "withdraw", full)
+    monkeypatch.setattr(overhead, "rack_of", lambda options: (_ for _ in ()).throw(LabError("no rack")))
     assert overhead.main([f"--journal={tmp_path}/journal"]) == 1
-    assert "overhead: no rack" in capsys.readouterr().err
-    assert metrics_of(tmp_path)["overhead.add.mean_pct"] is None
+    assert f"{tmp_path}/journal is of this call, with nothing in it: [Errno 28]" in capsys.readouterr().err
 
 
 def test_a_rack_that_ended_badly_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
