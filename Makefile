@@ -20,10 +20,25 @@ OTHERS_VARIABLES := MAKE MAKEFLAGS MFLAGS SHELL V CC CXX CFLAGS CXXFLAGS CPPFLAG
 	PYTEST_ADDOPTS PIP_INDEX_URL
 is-read = $(if $(filter XENUMA_%,$(1)),$(shell grep -rlwF --exclude-dir=__pycache__ -- '$(1)' lab benchmarks tests toolstack | head -n 1))
 known = $(or $(filter $(VARIABLES) $(OTHERS_VARIABLES),$(1)),$(call is-read,$(1)))
+# Which goals read it. STEPS is read by each that builds.
+READERS_OF_TESTS := test
+READERS_OF_UNIT_TESTS := unit
+READERS_OF_DEBUG_TESTS := e2e-debug
+READERS_OF_SOAK_TESTS := soak
+$(foreach v,SEED OPS FROM TO SOAK_GUEST KEEP_GOING,$(eval READERS_OF_$(v) := soak soak-debug))
+READERS_OF_BENCH_DSM := bench-dsm
+READERS_OF_BENCH_SPAN := bench-span
+READERS_OF_BOUNCE := bounce
+READERS_OF_MUTANTS := mutants
+READERS_OF_EXPLORE := explore
+passed-over = $(if $(READERS_OF_$(1)),$(if $(filter $(READERS_OF_$(1)),$(MAKECMDGOALS)),,$(1)))
 # Not below another make, which hands on what it was given itself.
 ifeq ($(MAKELEVEL),0)
-$(foreach v,$(filter-out -%,$(.VARIABLES)),$(if $(filter command%,$(firstword $(origin $(v)))),$(if $(call known,$(v)),,\
-	$(error no such variable: $(v); there are $(VARIABLES), and XENUMA_... ('make help')))))
+given := $(foreach v,$(filter-out -%,$(.VARIABLES)),$(if $(filter command%,$(firstword $(origin $(v)))),$(v)))
+$(foreach v,$(given),$(if $(call known,$(v)),,\
+	$(error no such variable: $(v); there are $(VARIABLES), and XENUMA_... ('make help'))))
+$(foreach v,$(given),$(if $(call passed-over,$(v)),\
+	$(error $(v) is for: $(READERS_OF_$(v)); not for: $(or $(MAKECMDGOALS),help)$(if $(filter %TESTS,$(v)),; each has a variable of its own for tests))))
 endif
 
 help: ## this list
@@ -37,6 +52,9 @@ rest-of = $(if $(2),$(call rest-of,$(subst $(firstword $(2)),,$(1)),$(wordlist 2
 no-number = $(strip $(call rest-of,$(1),0 1 2 3 4 5 6 7 8 9) $(word 2,$(1)))
 bare = $(subst ',,$(subst ",,$(1)))
 missing = $(if $(filter-out -%,$(1)),$(if $(wildcard $(firstword $(subst ::, ,$(call bare,$(1))))),,$(1)))
+no-hex = $(strip $(if $(2),$(call rest-of,$(1),0 1 2 3 4 5 6 7 8 9 a b c d e f A B C D E F),0x))
+check-seed = $(if $(filter 0x%,$(SEED)),$(if $(call no-hex,$(SEED:0x%=%),$(SEED:0x%=%)),\
+	$(error SEED=$(SEED): want a number, 0 or more, or 0x and hexadecimal digits)),$(call check-number,SEED))
 check-number = $(if $(call no-number,$($(1))),$(error $(1)=$($(1)): want a number, 0 or more))
 check-tests = $(foreach t,$(firstword $($(1))) $(filter tests/%,$($(1))),$(if $(call missing,$(t)),$(error $(1): no such file or folder: $(t))))
 check-words = $(if $(filter -%,$($(1))),,$(foreach w,$(filter-out $(2),$($(1))),$(error $(1): no such part: $(w); there are $(2))))
@@ -46,8 +64,12 @@ check-order = $(if $(shell [ 1 -le $(1) ] && [ $(1) -le $(2) ] && [ $(2) -le $(3
 goals = $(filter $(1),$(MAKECMDGOALS))
 
 ifneq ($(call goals,soak soak-debug),)
-$(foreach v,$(if $(filter 0x%,$(SEED)),,SEED) OPS FROM TO,$(call check-number,$(v)))
+$(check-seed)
+$(foreach v,OPS FROM TO,$(call check-number,$(v)))
 $(call check-one,SOAK_GUEST,guest2 guest4)
+$(call check-one,KEEP_GOING,1)
+$(if $(filter command%,$(firstword $(origin SOAK_TESTS))),$(if $(SEED)$(OPS)$(FROM)$(TO)$(SOAK_GUEST)$(KEEP_GOING),\
+	$(error SOAK_TESTS is for the tests, and the others for the random soak: one or the other)))
 $(if $(FROM)$(TO),$(if $(SEED),,$(error FROM, TO: of which plan? SEED=N says)))
 $(if $(FROM)$(TO)$(OPS),$(call check-order,$(or $(FROM),1),$(or $(TO),$(OPS),300),$(or $(OPS),300)))
 endif
@@ -109,7 +131,8 @@ guest-debug: setup ## the guest tests without Xen, with lockdep, the address san
 	 $(ENTER) python3 -m lab.pipeline.test tests/guest
 
 # What 'make test' does a few times, many times, and what is too new for it: an hour and more. With SEED or OPS the random soak
-# instead (benchmarks/soak): OPS operations, 300 without it, of which FROM to TO are done; SOAK_GUEST: guest2 or guest4; KEEP_GOING=1.
+# instead (benchmarks/soak): OPS operations, 300 without it, of which FROM to TO are done; SOAK_GUEST: guest2 or guest4; KEEP_GOING=1:
+# after a violation, with a new guest.
 # And the unit tests that are marked so.
 SOAK_TESTS ?= tests/e2e $(sort $(shell grep -rlE '^(pytestmark|@pytest).*mark\.(soak|fresh)|marks=.*mark\.(soak|fresh)|^from .* import rest_in_soak' tests/unit --include='test_*.py'))
 SOAK_ARGUMENTS = $(if $(SEED),--seed $(SEED)) $(if $(OPS),--ops $(OPS)) $(if $(FROM),--from $(FROM)) $(if $(TO),--to $(TO)) \
@@ -159,7 +182,7 @@ check: setup ## style, types, static analysis
 	@$(ENTER) python3 -m lab.pipeline.check
 
 mutants: setup ## one wrong line at a time, in libgomp, or MUTANTS=toolstack, dsmd, soak or bounce: its unit tests notice each
-	@$(ENTER) python3 -m lab.pipeline.build libgomp-stock
+	@$(if $(filter-out toolstack dsmd soak bounce,$(firstword $(MUTANTS) libgomp)),$(ENTER) python3 -m lab.pipeline.build libgomp-stock)
 	@$(ENTER) python3 -m lab.pipeline.mutants $(MUTANTS)
 
 # EXPLORE: words in the names of worlds and mutants; or, without, --seed N, --walks N.

@@ -16,14 +16,9 @@ import sys
 import time
 from collections.abc import Sequence
 
+from benchmarks.arguments import one_of
+
 MEASUREMENTS = ("parallel_region", "balloon", "extent_profile", "detach", "scrub", "overhead")
-
-
-def known(name: str) -> str:
-    """Raises ArgumentTypeError for one that there is not."""
-    if name not in MEASUREMENTS:
-        raise argparse.ArgumentTypeError(f"{name!r}: there are {', '.join(MEASUREMENTS)}")
-    return name
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -31,7 +26,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     about = "Measurements, all of them an hour and a quarter, and the report."
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks", description=about)
     names_help = f"{', '.join(MEASUREMENTS)}; all, if none is named"
-    parser.add_argument("names", nargs="*", type=known, metavar="NAME", help=names_help)
+    parser.add_argument("names", nargs="*", type=one_of(MEASUREMENTS), metavar="NAME", help=names_help)
     names = parser.parse_args(arguments).names or MEASUREMENTS
     failed = []
     for name in dict.fromkeys(names):

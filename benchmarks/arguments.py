@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 LARGEST = 10**9 - 1
@@ -12,14 +12,25 @@ LARGEST = 10**9 - 1
 
 def whole(least: int, most: int = LARGEST) -> Callable[[str], int]:
     """A whole number, least to most."""
-    wanted = f"at least {least}" if most == LARGEST else f"{least} to {most}"
-
     def number(text: str) -> int:
-        if not (text.isascii() and text.isdecimal()) or not least <= int(text) <= most:
+        digits = text.isascii() and text.isdecimal()
+        if not digits or not least <= int(text) <= most:
+            wanted = f"at least {least}" if most == LARGEST and not (digits and int(text) > most) else f"{least} to {most}"
             raise argparse.ArgumentTypeError(f"want {wanted}, not {text!r}")
         return int(text)
 
     return number
+
+
+def one_of(names: Collection[str]) -> Callable[[str], str]:
+    """One of these: for arguments of which there may be none, where argparse's own `choices` want a default among them."""
+
+    def name(text: str) -> str:
+        if text not in names:
+            raise argparse.ArgumentTypeError(f"{text!r}: there are {', '.join(names)}")
+        return text
+
+    return name
 
 
 def seed_of(text: str) -> int:

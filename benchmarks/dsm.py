@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import host_programs, membench, remote_swap, round_trips
+from benchmarks.arguments import one_of
 from benchmarks.dsm_faults import (
     Snapshot,
     below_user_space,
@@ -693,7 +694,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--pages", type=int, default=Amount.pages, help="memory at hand, 96 to 4096 (%(default)s)")
     parser.add_argument("--rounds", type=int, default=Amount.rounds, help="of each measurement, 1 to 100 (%(default)s)")
     named = f"{', '.join(PARTS)}; all, if none is named"
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=named)
+    parser.add_argument("parts", nargs="*", type=one_of(PARTS), metavar="PART", help=named)
     options = parser.parse_args(arguments)
     if not 96 <= options.pages <= 4096 or not 1 <= options.rounds <= 100:
         parser.error(f"--pages={options.pages} --rounds={options.rounds}: want 96 to 4096, and 1 to 100")

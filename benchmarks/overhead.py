@@ -402,7 +402,7 @@ def play_on_rack(options: argparse.Namespace, classes: Mapping[str, str], journa
 
 
 def not_begun(path: Path, journal: Journal, wrong: Sequence[str], interrupted: bool) -> int:
-    """The end of a session that has come to no run, as of a rack that there is not: what was there before stays. Exit status."""
+    """The end of a session that has come to no run, as without a rack: what was there before stays. Exit status."""
     told = [*wrong, "nothing was measured, and nothing is written"]
     try:
         if journal.withdraw(path):

@@ -119,7 +119,7 @@ class Journal:
         return self.sessions > 1 or bool(self.rounds or self.samples or self.left_out)
 
     def withdraw(self, path: Path) -> bool:
-        """Of a session in which nothing was begun: no file, and what was set aside for it is where it was. Whether there was any.
+        """Of a session in which nothing was begun: no file, and what was set aside is where it was. Whether there was any.
 
         Raises OSError.
         """

@@ -250,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in invalid:
         print(f"report: {line}", file=sys.stderr)
     if not results and not invalid:
-        print(f"report: no result in {options.results}: run `make demo` or `make test` first", file=sys.stderr)
+        print(f"report: no result in {options.results}: run `make demo` or `make bench` first", file=sys.stderr)
         return 2
     page = report_page(results, invalid, now(), (out.parent / "demo.html").exists())
     try:

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import span_figures
+from benchmarks.arguments import one_of
 from benchmarks.dsm import SWITCHES, show
 from benchmarks.membench import parse
 from benchmarks.program_output import parse_timed
@@ -433,7 +434,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     clock = "of the hosts' clock, for each, 1 to 3600 (%(default)s)"
     parser.add_argument("--seconds", type=float, default=KERNEL_S, help=clock)
     named = f"{', '.join(PARTS)}; all, if none is named"
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=named)
+    parser.add_argument("parts", nargs="*", type=one_of(PARTS), metavar="PART", help=named)
     options = parser.parse_args(arguments)
     if not 1 <= options.rounds <= 20:
         parser.error(f"--rounds={options.rounds}: want 1 to 20")

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import bounce as played
+from benchmarks.arguments import whole
 from benchmarks.results import Metric, kept
 from lab import bounce
 from lab.artifacts import path_of
@@ -92,7 +93,7 @@ def table(figures: Sequence[Metric]) -> str:
 def main(words: Sequence[str] = ()) -> int:
     """Run, show, write build/results/vsmp.json."""
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks.vsmp", description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("--rounds", type=int, choices=range(1, 100), metavar="N", default=3, help="of each; by default 3")
+    parser.add_argument("--rounds", type=whole(1, 99), metavar="N", default=3, help="of each; by default 3")
     asked = parser.parse_args(words)
     kernels = dict(zip(KERNELS, (path_of("kernel").resolve(), (ARTIFACTS / "linux-vsmp" / "vmlinuz").resolve()), strict=True))
     for path in kernels.values():

@@ -27,9 +27,20 @@ from . import lanes
 from .counter import Counter
 from .paths import BUILD
 
+HELP = """usage: python3 -m lab.pipeline.test [FILE or FOLDER]... [-k WORDS] [option of pytest]...
+
+Runs tests; all below tests/ if none is named. The last line is 'N passed, N failed', and the exit status 0 if none failed.
+Tests that are marked soak or fresh are left out without XENUMA_SOAK=1, which gives those that repeat something more rounds.
+XENUMA_LANES=N: racks side by side, by default 1; auto: 2 where there are 2 CPUs and 14 GB of free memory.
+XENUMA_RESULTS=FOLDER: where what is measured goes, by default build/results-test. All other words are pytest's.
+By make: 'make test TESTS=...', 'make unit UNIT_TESTS=...', 'make soak SOAK_TESTS=...', which build what they need."""
+
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Run what the arguments name, by default all tests."""
+    if {"-h", "--help"} & set(arguments):
+        print(HELP)
+        return 0
     begun = time.monotonic()
     os.environ["XENUMA_RESULTS"] = os.environ.get("XENUMA_RESULTS") or str(BUILD / "results-test")
     (BUILD / "logs").mkdir(parents=True, exist_ok=True)

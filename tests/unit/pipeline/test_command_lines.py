@@ -27,6 +27,7 @@ ASKED = {
     "mutants": "usage: python3 -m lab.pipeline.mutants [--all-tests] [PART] [WORD...]\nparts: libgomp, toolstack, ",
     "series": "usage: python3 -m lab.pipeline.series [-h]\n",
     "sources": "usage: python3 -m lab.pipeline.sources [-h]\n",
+    "test": "usage: python3 -m lab.pipeline.test [FILE or FOLDER]... [-k WORDS] [option of pytest]...\n",
 }
 
 

@@ -57,6 +57,23 @@ REFUSED = {
     "unit UNIT_TESTS=tests/unit/nix.py::test_a": "UNIT_TESTS: no such file or folder: tests/unit/nix.py::test_a.",
     "soak SOAK_TESTS=tests/nix": "SOAK_TESTS: no such file or folder: tests/nix.",
     "e2e-debug DEBUG_TESTS=tests/nix": "DEBUG_TESTS: no such file or folder: tests/nix.",
+    "soak TESTS=tests/e2e/test_soak.py": "TESTS is for: test; not for: soak; each has a variable of its own for tests.",
+    "e2e guest-debug TESTS=tests/e2e": "TESTS is for: test; not for: e2e guest-debug; each has",
+    "test UNIT_TESTS=tests/unit": "UNIT_TESTS is for: unit; not for: test; each has",
+    "e2e DEBUG_TESTS=tests/e2e": "DEBUG_TESTS is for: e2e-debug; not for: e2e; each has",
+    "soak-debug SOAK_TESTS=tests/e2e": "SOAK_TESTS is for: soak; not for: soak-debug; each has",
+    "demo SEED=7": "SEED is for: soak soak-debug; not for: demo.",
+    "e2e OPS=7": "OPS is for: soak soak-debug; not for: e2e.",
+    "KEEP_GOING=1": "KEEP_GOING is for: soak soak-debug; not for: help.",
+    "bench BENCH_DSM=rtt": "BENCH_DSM is for: bench-dsm; not for: bench.",
+    "bench-dsm BENCH_SPAN=kv": "BENCH_SPAN is for: bench-span; not for: bench-dsm.",
+    "bench BOUNCE=--loops=2": "BOUNCE is for: bounce; not for: bench.",
+    "explore MUTANTS=dsmd": "MUTANTS is for: mutants; not for: explore.",
+    "mutants EXPLORE=2x1": "EXPLORE is for: explore; not for: mutants.",
+    "soak SOAK_TESTS=tests/e2e SEED=7": "SOAK_TESTS is for the tests, and the others for the random soak: one or the other.",
+    "soak SEED=0xzz": "SEED=0xzz: want a number, 0 or more, or 0x and hexadecimal digits.",
+    "soak-debug SEED=0x": "SEED=0x: want a number, 0 or more, or 0x",
+    "soak SEED=7 KEEP_GOING=0": "KEEP_GOING=0: want one of: 1.",
     "test XENUMA_LANES=x": "XENUMA_LANES=x: want a number of lanes, or auto.",
     "test XENUMA_LANES=0": "XENUMA_LANES=0: want a number of lanes, or auto.",
 }
@@ -76,7 +93,10 @@ def test_what_is_mistyped_is_told_before_anything_is_made(words: str, said: str)
         ["test", "TESTS='tests/unit/pipeline/test_makefile.py::test_x[a b]' \"tests/e2e\""],
         ["test", "TESTS=tests/e2e -k 'a or b/c'", "XENUMA_KEPT_RESULTS=4", "XENUMA_DOM0_IMAGE=x", "--jobs=2"],
         ["test", "TESTS=-k balloon", "PYTEST_ADDOPTS=-x", "MAKEFLAGS=s"],
-        ["soak", "SEED=0x1f", "OPS="],
+        ["soak", "SEED=0x19afAF", "OPS="],
+        ["soak", "SOAK_TESTS=tests/e2e"],
+        ["test", "unit", "TESTS=tests/unit", "UNIT_TESTS=tests/unit"],
+        ["demo", "STEPS=xen"],
         ["bench-dsm", "BENCH_DSM=--pages 96 node"],
         ["bench-span", "BENCH_SPAN=kv ownership --cpus=2"],
         ["unit", "report", "XENUMA_CACHE=/x"],
@@ -144,6 +164,13 @@ def test_what_bounces_is_asked_as_one_likes() -> None:
     *_, built, last = commands("bounce", "BOUNCE=--loops=2 --arguments='nohz_full=1 rcu_nocbs=1'")
     assert built == "lab/enter python3 -m lab.pipeline.build linux qemu"
     assert last == "lab/enter python3 -m benchmarks.bounce --loops=2 --arguments='nohz_full=1 rcu_nocbs=1'"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_only_libgomps_mutants_need_libgomp(part: str) -> None:
+    """What is built before the others would be waited for, and not used."""
+    built = [line for line in commands("mutants", f"MUTANTS={part} words") if "lab.pipeline.build" in line]
+    assert built == ["lab/enter python3 -m lab.pipeline.build libgomp-stock"] * (part == "libgomp")
 
 
 def test_bench_builds_upstreams_host() -> None:

@@ -36,7 +36,9 @@
 #define FOR_OPERATION 1
 #define FOR_PROGRESS 2
 
-#define MAX_TIMEOUT_S (24 * 3600)
+/* A day, which its message tells. */
+#define MAX_TIMEOUT_S 86400
+#define NO_TIMEOUT "not a number of seconds from 0 to 86400"
 
 typedef int start_fn(libxl_ctx *ctx, uint32_t domid,
                      const libxl_vnode_request *req,
@@ -417,8 +419,8 @@ static void parse_options(int argc, char **argv, const char *command,
             break;
         case OPT_TIMEOUT:
             once(command, "--timeout twice", &timeout, optarg);
-            req->timeout_ms = number_arg(command, "not a number of seconds",
-                                         optarg, MAX_TIMEOUT_S) * 1000;
+            req->timeout_ms = number_arg(command, NO_TIMEOUT, optarg,
+                                         MAX_TIMEOUT_S) * 1000;
             break;
         case OPT_GRACE:
             once(command, "--grace twice", &grace, optarg);
