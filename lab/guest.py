@@ -43,6 +43,7 @@ class Guest(ElasticGuest):
         super().__init__(name, run_in(host), run_in(self))
         self.host = host
         self.timings: dict[str, float] = {}
+        self.created_said = ""  # by xl, on standard error
         self._ssh: Ssh | None = None
 
     def __str__(self) -> str:

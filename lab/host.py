@@ -158,6 +158,7 @@ class Host:
             )
         guest = Guest(self, name)
         self.guests[name] = guest
+        guest.created_said = result.err
         guest.timings["create_s"] = round(time.monotonic() - started, 2)
         self._follow(name)
         if wait:

@@ -31,6 +31,7 @@ from pathlib import Path
 
 from benchmarks.arguments import existing, seed_of, whole
 from benchmarks.results import RESULTS, Metric, kept
+from benchmarks.soak import checks
 from benchmarks.soak.logs import Logs
 from benchmarks.soak.model import SHAPES, Shape
 from benchmarks.soak.plan import Step, plan, said
@@ -41,14 +42,16 @@ from lab.errors import LabError, Malformed
 from lab.rack import Rack
 
 OPS = 300
+MANY = 8  # kills of a kind, of which one at least has to come in time
 FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
 
 
 def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], seconds: float, planned: int) -> list[Metric]:
     """The figures of a run, however far it came. Of one that has not come to its end, no violations are no figure."""
     kinds = collections.Counter(said(outcome.step) for outcome in outcomes)
-    cut = collections.Counter(outcome.step.operation.how for outcome in outcomes if outcome.cut)
-    ended = collections.Counter(outcome.step.operation.how for outcome in outcomes if outcome.cut is False)
+    cut = collections.Counter(way(outcome) for outcome in outcomes if outcome.cut)
+    ended = collections.Counter(way(outcome) for outcome in outcomes if outcome.cut is False)
+    moved = sum((collections.Counter(outcome.moved) for outcome in outcomes), collections.Counter[str]())
     whole = len(outcomes) == planned
     note = f"seed {seed}" + (f", {planned} operations" if whole else f": ended after {len(outcomes)} of {planned}")
     violations = Metric("soak.violations", len(wrong), "1", "lower", note="; ".join([note, *wrong])[:1000])
@@ -69,6 +72,14 @@ def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], second
             collections.Counter(outcome.step.operation.name for outcome in outcomes if outcome.late),
             "what did not hold at first, and did when it was looked at again",
         ),
+        _counted("soak.moved_pages", moved, "that programs had on a vnode when a detach had to move them"),
+        Metric(
+            "soak.unasked",
+            sum(outcome.unasked for outcome in outcomes),
+            "1",
+            "none",
+            note="programs that ended with a life: what they would have told at their own end nobody has heard",
+        ),
         Metric(
             "soak.stalls",
             sum(outcome.stalls for outcome in outcomes),
@@ -87,6 +98,12 @@ def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], second
     ]
 
 
+def way(outcome: Outcome) -> str:
+    """How an xl was to be cut short: at which call, too."""
+    operation = outcome.step.operation
+    return f"call {operation.call}" if operation.how == "call" else str(operation.how)
+
+
 def _counted[Kind: str | None](name: str, counts: Mapping[Kind, int], note: str) -> Metric:
     """So many in all, and how many of each kind."""
     return Metric(
@@ -94,9 +111,9 @@ def _counted[Kind: str | None](name: str, counts: Mapping[Kind, int], note: str)
     )
 
 
-def replay(options: argparse.Namespace, seed: int, step: Step) -> str:
-    """The command that repeats one operation."""
-    words = [f"SEED={seed}", f"OPS={options.ops}", f"FROM={step.number}", f"TO={step.number}"]
+def replay(options: argparse.Namespace, seed: int, step: Step, first: int | None = None) -> str:
+    """The command that repeats one operation, or all from the first."""
+    words = [f"SEED={seed}", f"OPS={options.ops}", f"FROM={first or step.number}", f"TO={step.number}"]
     words += [f"SOAK_GUEST={options.guest}"] if options.guest != "guest2" else []
     target = "soak-debug" if options.kernel else "soak"
     return f"make {target} {' '.join(words)}"
@@ -107,6 +124,7 @@ class Telling:
 
     def __init__(self, steps: Sequence[Step], journal: Path | None, say: Callable[[str], object]) -> None:
         self.outcomes: list[Outcome] = []
+        self.checks: dict[str, bool] = {}  # which checks were on
         self._last = steps[-1].number if steps else 0
         self._journal, self._say = journal, say
         self._began = time.monotonic()
@@ -158,15 +176,32 @@ def on_rack(
     rack: Rack, options: argparse.Namespace, shape: Shape, steps: Sequence[Step], telling: Telling
 ) -> list[str]:
     """Do the steps. What was wrong."""
-    soak = Soak(LabHome(rack.host(), shape, options.kernel), shape, Logs(rack.logs))
-    wrong = soak.begin(steps[0].before)
-    if wrong:
-        try:
-            return wrong + soak.end()
-        except FAILURES as error:
-            return [*wrong, f"the end of the guest: {type(error).__name__}: {error}"]
-    outcomes = play_steps(soak, steps, telling, options.keep_going)
-    return [line for outcome in outcomes for line in outcome.wrong]
+    wanted = checks.WANTED if options.kernel else ()
+    soak = Soak(LabHome(rack.host(), shape, options.kernel), shape, Logs(rack.logs), wanted=wanted)
+    telling.checks[checks.XEN] = checks.of_xen(rack.logs)
+    if wanted and not telling.checks[checks.XEN]:
+        return [f"{checks.XEN} are off: this run would check less than it says"]
+    try:
+        wrong = soak.begin(steps[0].before)
+        if wrong:
+            try:
+                return wrong + soak.end(asks=False)
+            except FAILURES as error:
+                return [*wrong, f"the end of the guest: {type(error).__name__}: {error}"]
+        outcomes = play_steps(soak, steps, telling, options.keep_going)
+    finally:
+        telling.checks |= soak.checks
+    return [line for outcome in outcomes for line in outcome.wrong] + uncut(outcomes)
+
+
+def uncut(outcomes: Sequence[Outcome]) -> list[str]:
+    """That no xl was killed in a run of many that were to be: it would show nothing of what it is for."""
+    found = []
+    for how in ("call", "time"):
+        were = [outcome.cut for outcome in outcomes if outcome.step.operation.how == how]
+        if len(were) >= MANY and not any(were):
+            found.append(f"of {len(were)} that were to be killed at a {how} none was: each had ended before")
+    return found
 
 
 def run(options: argparse.Namespace, seed: int, say: Callable[[str], object], results: Path = RESULTS) -> int:
@@ -197,13 +232,16 @@ def run(options: argparse.Namespace, seed: int, say: Callable[[str], object], re
     outcomes = telling.outcomes if telling else []
     if telling and len(steps) == options.ops:
         found = metrics(seed, outcomes, wrong, time.monotonic() - began, len(steps))
-        host = {"seed": seed, "guest": shape.name, "checking": bool(options.kernel)}
+        on = sorted(name for name, is_on in telling.checks.items() if is_on)
+        host = {"seed": seed, "guest": shape.name, "checks": " ".join(on) or "none"}
         say(f"soak: {kept('soak', found, results, host=host)}")
     for line in wrong:
         say(f"soak: {line}")
     for outcome in outcomes:
         if outcome.wrong:
             say(f"soak: again, from the state before it: {replay(options, seed, outcome.step)}")
+            if outcome.step.number > steps[0].number:  # what has built up is not in that state
+                say(f"soak: again, with all before it: {replay(options, seed, outcome.step, steps[0].number)}")
     say(f"soak: {'interrupted: ' if interrupted else ''}{len(outcomes)} operations, {len(wrong)} violations")
     return 130 if interrupted else 1 if wrong else 0
 

@@ -68,8 +68,9 @@ HOWS: tuple[tuple[int, How], ...] = ((6, "call"), (3, "time"), (2, "INT"), (1, "
 LATEST = 1200  # for a kill or a signal, in thousandths of the time that such a command takes: a few come when it has ended
 
 # What a run should have: each operation, each way to cut an xl short, each program, a detach that is refused because the rest
-# cannot hold what programs have, and one that moves what a program has.
-KINDS = (*WEIGHTS, *(how for _, how in HOWS), *(kind for kind in FOOTPRINT if kind not in WEIGHTS), "refused", "moved")
+# cannot hold what programs have, and one that moves what a program of each kind has that can be moved.
+MOVES = tuple(f"moves {kind}" for kind in model.MOVABLE)
+KINDS = (*WEIGHTS, *(how for _, how in HOWS), *(kind for kind in FOOTPRINT if kind not in WEIGHTS), "refused", *MOVES)
 DUE = 80  # operations without one of a kind, before it comes next
 
 
@@ -141,12 +142,13 @@ def kinds(state: State, operation: Operation) -> set[str]:
     found = {operation.name, operation.how or operation.name}
     found |= {operation.program.kind} if operation.program and operation.name == "start" else set()
     found |= {"refused"} if operation.case == "crowded" else set()
-    return found | ({"moved"} if operation.name == "detach" and _moves(state, operation.vnode) else set())
+    return found | {f"moves {program.kind}" for program in moves(state, operation)}
 
 
-def _moves(state: State, number: int | None) -> bool:
-    """Whether a detach of this vnode has to move what a program has there."""
-    return number is not None and state.near(number) and not state.pinned(number)
+def moves(state: State, operation: Operation) -> list[Program]:
+    """The programs whose memory an operation has to move: of a detach, where no pages are pinned."""
+    number = operation.vnode
+    return [] if operation.name != "detach" or number is None or state.pinned(number) else state.movable(number)
 
 
 def said(step: Step) -> str:
@@ -156,8 +158,10 @@ def said(step: Step) -> str:
         return f"start {operation.program.kind}"
     if "refused" in drawn:
         return f"{operation.name} crowded"
-    if "moved" in drawn:
+    if drawn.intersection(MOVES):
         return f"{operation.name} moved"
+    if operation.name == "vcpu-set" and step.after == step.before:
+        return "vcpu-set as it is"
     return f"{operation.name} residual" if RESIDUAL in step.expected.statuses else operation.name
 
 
@@ -337,9 +341,11 @@ def _start(dice: Dice, shape: Shape, state: State) -> Operation:
     return _start_of(dice, state, dice.one(kinds_))
 
 
-def _start_of(dice: Dice, state: State, kind: str) -> Operation:
+def _start_of(dice: Dice, state: State, kind: str, on_vnode: bool = False) -> Operation:
     number = next(number for number in range(1, PROGRAMS + 1) if state.program(number) is None)
-    node = dice.one(_hosts(kind, state)).number if kind in ("pin", "near") else None
+    hosts = _hosts(kind, state) if kind == "pin" or kind in model.MOVABLE else []
+    needs = on_vnode or kind in ("pin", "near")
+    node = dice.one(hosts).number if needs or (hosts and dice.chance(75)) else None
     return model.start(Program(number, kind, 0 if kind == "pin" else dice.one(_room(state)), node))
 
 
@@ -405,9 +411,10 @@ def _due(kind: str, dice: Dice, shape: Shape, state: State) -> Operation | None:
     elif kind == "refused":
         if needed := [there for there in state.vnodes if state.needed(there.number)]:
             return model.wrong("crowded", dice.one(needed).number)
-    elif kind == "moved":
-        if not state.crowded() and (near := [there for there in state.vnodes if _moves(state, there.number)]):
-            return model.detach(dice.one(near).number)
+    elif kind in MOVES:
+        detaches = [model.detach(there.number) for there in _leavable(state)]
+        if moving := [each for each in detaches if kind in kinds(state, each)]:
+            return dice.one(moving)
     elif _possible("cut", shape, state):
         return _cut_by(dice, shape, state, next(how for _, how in HOWS if how == kind))
     return _toward(kind, dice, shape, state)
@@ -421,7 +428,7 @@ def _toward(kind: str, dice: Dice, shape: Shape, state: State) -> Operation | No
         return model.mem_set(shape.home_mib)
     if kind in ("crowd", "refused"):
         return _toward_crowd(dice, shape, state)
-    return _toward_program(kind, dice, shape, state) if kind in FOOTPRINT or kind == "moved" else None
+    return _toward_program(kind, dice, shape, state) if kind in FOOTPRINT or kind in MOVES else None
 
 
 def _toward_crowd(dice: Dice, shape: Shape, state: State) -> Operation:
@@ -433,8 +440,9 @@ def _toward_crowd(dice: Dice, shape: Shape, state: State) -> Operation:
 
 
 def _toward_program(kind: str, dice: Dice, shape: Shape, state: State) -> Operation:
-    if kind == "moved" and _can_start("near", state):
-        return _start_of(dice, state, "near")
+    moved = kind.removeprefix("moves ")
+    if kind in MOVES and _can_start(moved, state) and _hosts(moved, state):
+        return _start_of(dice, state, moved, on_vnode=True)
     if len(state.programs) == PROGRAMS or (kind != "pin" and not _room(state)):
         return model.stop(state.programs[0])
     return _grow(shape, state, PIN_MIB)

@@ -17,15 +17,16 @@ import dataclasses
 import functools
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from benchmarks.soak import books, invariants, model, programs
-from benchmarks.soak.invariants import Base
+from benchmarks.soak import books, checks, invariants, model, programs
+from benchmarks.soak.books import Books
+from benchmarks.soak.invariants import Base, Violation
 from benchmarks.soak.logs import Logs
 from benchmarks.soak.model import CALLS, DONE, KILLED, REFUSED, RESIDUAL, UNSETTLED, Operation, Program, Shape, State
-from benchmarks.soak.plan import Step
+from benchmarks.soak.plan import Step, moves
 from lab.command import Done, Run, checked, run_in
 from lab.elastic_guest import ElasticGuest
 from lab.errors import LabError, Malformed
@@ -42,6 +43,9 @@ MEM_SET_S = 120.0  # stock's balloon goes page by page
 NEXT_LIFE_S = 180.0
 LOOK_S = 0.5
 SOONEST_S = 0.001  # timeout(1) takes 0 for never
+
+# Of a guest that begins or ends xl has news, too.
+COMPLAINT = re.compile(r"^libxl: (?:error|warning): .*$", re.MULTILINE)
 
 # What says that a clean-up came when there was nothing left to do.
 DONE_ALREADY = re.compile(r"vnode \d+ is (?:attached|absent) already")
@@ -82,6 +86,9 @@ class Home(Protocol):
     def destroy(self, guest: ElasticGuest) -> None:
         """Destroy it."""
 
+    def complaints(self) -> list[str]:
+        """What xl has complained of that created or destroyed it, though it did; since this was last asked."""
+
 
 def configuration(shape: Shape, folder: Path = REPO / "configs") -> str:
     """The text of its xl.cfg, with a home of the shape's size."""
@@ -101,6 +108,7 @@ class LabHome:
     def __init__(self, host: Host, shape: Shape, kernel: Path | None = None) -> None:
         self.host, self.shape = host, shape
         self.dom0: Run = run_in(host)
+        self._complaints: list[str] = []
         self._overrides: Mapping[str, str] = {}
         if kernel:
             host.put(kernel.resolve(), self.KERNEL)
@@ -108,6 +116,7 @@ class LabHome:
 
     def create(self) -> Guest:
         guest = self.host.start_guest(configuration(self.shape), self._overrides)
+        self._complaints += [f"xl create: {line}" for line in COMPLAINT.findall(guest.created_said)]
         self._await_driver(guest)
         return guest
 
@@ -125,7 +134,16 @@ class LabHome:
 
     def destroy(self, guest: ElasticGuest) -> None:
         assert isinstance(guest, Guest)
+        guest.disconnect()
+        done = self.dom0(guest.command("destroy"), COMMAND_S)
+        self._complaints += [f"xl destroy: {line}" for line in COMPLAINT.findall(done.err)]
+        if done.status:
+            self._complaints.append(f"xl destroy: exit status {done.status}: {done.text.strip()}")
         guest.destroy()
+
+    def complaints(self) -> list[str]:
+        found, self._complaints = self._complaints, []
+        return found
 
     def _await_driver(self, guest: Guest) -> None:
         path = f"/local/domain/{guest.domid()}/vnuma/guest/version"
@@ -144,6 +162,8 @@ class Outcome:
     late: list[str] = dataclasses.field(default_factory=list)  # what did not hold at first, and did in time
     stalls: int = 0  # reports of a stall on the consoles
     cut: bool | None = None  # whether an xl that was to be cut short was, and had not ended before
+    moved: dict[str, int] = dataclasses.field(default_factory=dict)  # pages that programs had on a vnode that had to leave
+    unasked: int = 0  # programs that a life took with it, which nobody asked what they had found
 
     def data(self) -> dict[str, Any]:
         """As a line of the journal."""
@@ -156,6 +176,8 @@ class Outcome:
             "said": self.said.strip()[-400:],
             **({"late": self.late} if self.late else {}),
             **({"stalls": self.stalls} if self.stalls else {}),
+            **({"moved": self.moved} if self.moved else {}),
+            **({"unasked": self.unasked} if self.unasked else {}),
             "wrong": self.wrong,
         }
 
@@ -163,8 +185,20 @@ class Outcome:
 class Soak:
     """One run: `begin()`, `play()` for each step, `end()`."""
 
-    def __init__(self, home: Home, shape: Shape, logs: Logs, late_s: float = LATE_S, look_s: float = LOOK_S) -> None:
+    def __init__(
+        self,
+        home: Home,
+        shape: Shape,
+        logs: Logs,
+        late_s: float = LATE_S,
+        look_s: float = LOOK_S,
+        *,
+        wanted: Collection[str] = (),
+    ) -> None:
+        """`wanted`: what has to be checked in each life, of checks.WANTED."""
         self.home, self.shape, self.logs = home, shape, logs
+        self.checks: dict[str, bool] = {}  # which checks were on when this was last asked
+        self._wanted = wanted
         self.calls: dict[str, dict[str, int]] = {}
         self.seconds: dict[str, float] = {}  # that such a command takes, of an idle guest
         self.bare: dict[int, int] = {}  # free pages of each physical node without a guest
@@ -197,7 +231,7 @@ class Soak:
 
     def anew(self, state: State) -> list[str]:
         """Go on with a new guest in this state, whatever has become of the old one. What was wrong, one line each."""
-        return self.end() or self._begin_in(state)
+        return self.end(asks=False) or self._begin_in(state)
 
     def _begin_in(self, state: State) -> list[str]:
         found = self._new_life()
@@ -211,12 +245,24 @@ class Soak:
             now = step.after
         return [f"before the first operation: {line}" for line in found]
 
-    def end(self) -> list[str]:
-        """Destroy the guest; what is missing of the host then."""
+    def end(self, asks: bool = True) -> list[str]:
+        """Destroy the guest; what is missing of the host then. `asks`: end its programs before, and hear what they found."""
         if self._guest is None:
             return []
+        found = [*self._end_programs(), *self._ask_checks()] if asks else []
         self._leave()
-        return self._missing() + self.logs.last(self.home.dom0)
+        return found + self.home.complaints() + self._missing() + self.logs.last(self.home.dom0)
+
+    def _end_programs(self) -> list[str]:
+        """End all that run; what they have found wrong. Some of it they tell at their end only."""
+        found = []
+        for number in sorted(self._running):
+            program, pid = self._running.pop(number)
+            try:
+                programs.stop(self.guest.guest, program, pid)
+            except (LabError, Malformed, TimeoutError, programs.WrongProgram) as error:
+                found.append(f"{type(error).__name__}: {error}")
+        return found
 
     def _leave(self) -> None:
         guest, self._guest = self.guest, None
@@ -237,14 +283,20 @@ class Soak:
 
     def _new_life(self) -> list[str]:
         self._guest = self.home.create()
-        return self._measure()
+        return self.home.complaints() + self._measure()
 
     def _measure(self) -> list[str]:
         """What this life begins with, by which it is judged from then on. What is other than in the first one."""
         settled_free_pages(self.home.dom0)
         self._base = Base.of(books.read(self.guest, self.logs.dom0, self.logs.guest))
         self._first = self._first or self._base
-        return invariants.begun(self._first, self._base)
+        return invariants.begun(self._first, self._base) + self._ask_checks()
+
+    def _ask_checks(self) -> list[str]:
+        """Which checks are on now. Those that should be, and are not."""
+        self.checks = checks.of_kernel(self.home.dom0, "dom0") | checks.of_kernel(self.guest.guest, "guest")
+        off = [name for name in self._wanted if not self.checks.get(name, True)]
+        return [f"{name} is off: this run checks less than it says" for name in off]
 
     def _measure_commands(self) -> None:
         """How many calls of each kind a command makes, and how long it takes, by commands that are let run to their end."""
@@ -268,6 +320,7 @@ class Soak:
         `unfinished` is what has come of it until then, for who interrupts it.
         """
         outcome, began, stalls = Outcome(step), time.monotonic(), self.logs.stalls
+        self._late = []
         self.unfinished = outcome
         try:
             self._perform(step, outcome)
@@ -282,6 +335,7 @@ class Soak:
 
     def _perform(self, step: Step, outcome: Outcome) -> None:
         operation, name = step.operation, step.operation.name
+        outcome.wrong += self._count_moving(step, outcome)
         if name == "cut":
             self._cut(step, outcome)
         elif name in ("start", "stop"):
@@ -297,6 +351,7 @@ class Soak:
                 outcome.wrong.append(f"exit status {done.status}, not {wanted}: {done.text.strip()}")
             elif not re.search(step.expected.reason, done.text):
                 outcome.wrong.append(f"it does not say {step.expected.reason!r}: {done.text.strip()}")
+            outcome.wrong += complains(done, step.expected.reason or step.expected.may)
             if name == "vcpu-set":
                 self._bring_up(step)
 
@@ -340,12 +395,28 @@ class Soak:
             _, pid = self._running.pop(program.number)
             outcome.said = programs.stop(self.guest.guest, program, pid)
 
+    def _count_moving(self, step: Step, outcome: Outcome) -> list[str]:
+        """What programs have on a vnode before a detach that has to move it. One that has nothing there shows nothing."""
+        found = []
+        for program in moves(step.before, step.operation):
+            _, pid = self._running[program.number]
+            assert program.node is not None
+            pages = programs.pages_on(self.guest.guest, pid, program.node)
+            outcome.moved[program.kind] = outcome.moved.get(program.kind, 0) + pages
+            if not pages:
+                found.append(f"program {program.number} ({program.kind}) has no page on node {program.node} that could move")
+        return found
+
     def _begin_life(self, operation: Operation, outcome: Outcome) -> None:
         if operation.inner:
             done = self.home.dom0(f"{self._command(operation.inner)} --no-wait", COMMAND_S)
             self._note(outcome, done)
+            outcome.unasked = len(self._running)  # they run as it ends: what they say until then is read, no more
             if done.status != DONE:
                 outcome.wrong.append(f"--no-wait: exit status {done.status}: {done.text.strip()}")
+            outcome.wrong += complains(done)
+        else:
+            outcome.wrong += self._end_programs()
         if operation.name == "reboot":
             domid = self.guest.domid()
             self._running.clear()
@@ -367,11 +438,28 @@ class Soak:
         outcome.cut = operation.how == "no-wait" or done.status != DONE
         if operation.patient:
             self._await_no_operation()
+            self._judge_half(step, outcome)
         after = inner if operation.then == "finish" else model.opposite(self.shape, step.before, inner)
         done = self.home.dom0(self._command(after), COMMAND_S)
         self._note(outcome, done)
-        if done.status != DONE and not (done.status == REFUSED and DONE_ALREADY.search(done.text)):
+        if not cleaned_up(done):
             outcome.wrong.append(f"clean-up, {after}: exit status {done.status}: {done.text.strip()}")
+        outcome.wrong += complains(done)
+
+    def _judge_half(self, step: Step, outcome: Outcome) -> None:
+        """Before the clean-up, which would mend what an xl that was cut short has left: all that holds whatever it came to.
+
+        One that did not wait has only left early: what it began has come to its end.
+        """
+        operation, inner = step.operation, step.operation.inner
+        assert self._base is not None and inner is not None
+        base = self._base
+        if operation.how == "no-wait":
+            done = _step(self.shape, step.before, inner)
+            found, _ = self._look(lambda seen: invariants.violations(self.shape, base, done, seen), self._late_s)
+        else:
+            found, _ = self._look(lambda seen: invariants.at_rest(self.shape, base, step, seen), self._late_s)
+        outcome.wrong += [f"before the clean-up: {each}" for each in found]
 
     def _cut_command(self, operation: Operation, inner: Operation) -> str:
         command = self._command(inner)
@@ -397,19 +485,24 @@ class Soak:
 
     # --- checks --------------------------------------------------------------------------------------------------------
 
-    def _judge(self, step: Step) -> list[str]:
-        assert self._base is not None
-        patience = scaled(MEM_SET_S if step.operation.name == "mem-set" and self._late_s >= 1 else self._late_s)
-        began = time.monotonic()
-        self._late = []
+    def _look(self, check: Callable[[Books], list[Violation]], late_s: float) -> tuple[list[Violation], Books]:
+        """What a check finds in the books, read again as long as all that it finds may be late; and the books."""
+        began, first = time.monotonic(), True
         while True:
             seen = books.read(self.guest, self.logs.dom0, self.logs.guest)
-            found = invariants.violations(self.shape, self._base, step, seen)
-            self._late = self._late or [str(each) for each in found]
+            found = check(seen)
+            self._late += [str(each) for each in found] if first else []
+            first = False
             late = all(each.late for each in found)
-            if not found or not late or time.monotonic() - began > patience:
-                break
+            if not found or not late or time.monotonic() - began > scaled(late_s):
+                return found, seen
             time.sleep(self._look_s)
+
+    def _judge(self, step: Step) -> list[str]:
+        assert self._base is not None
+        base = self._base
+        late_s = patience(step.operation.name, self._late_s)
+        found, seen = self._look(lambda seen: invariants.violations(self.shape, base, step, seen), late_s)
         if step.operation.name == "mem-set" and not found:
             self._base = self._base.moved(step.after, seen)
         wrong = [str(each) for each in found]
@@ -431,6 +524,22 @@ def failing(step: Step) -> int | None:
     return operation.vnode if in_guest else None
 
 
+def cleaned_up(done: Done) -> bool:
+    """Whether a clean-up has ended as it can: it may have had nothing to do."""
+    return done.status == DONE or (done.status == REFUSED and bool(DONE_ALREADY.search(done.text)))
+
+
+def patience(name: str, late_s: float) -> float:
+    """How long what an operation leaves on its way may take, in seconds; mem-set's pages come one by one."""
+    return MEM_SET_S if name == "mem-set" and late_s >= 1 else late_s
+
+
+def complains(done: Done, expected: str = "") -> list[str]:
+    """What an xl says on standard error that ends with 0, and is not expected (a regular expression)."""
+    said = filter(str.strip, done.err.splitlines() if done.status == DONE else [])
+    return [f"it ends with 0, and says: {line}" for line in said if not (expected and re.search(expected, line))]
+
+
 def ended_as_it_may(operation: Operation, done: Done) -> bool:
     """Whether an xl that is cut short has ended as one of that kind can; it may have been quicker than that."""
     if operation.how in ("call", "time"):
@@ -448,7 +557,8 @@ Told = Callable[[Outcome], None]
 def _after(soak: Soak, step: Step, outcome: Outcome, goes_on: bool) -> bool:
     """The guest's end after a step, and another one in its place if it goes on. Whether it can."""
     try:
-        more = soak.anew(step.after) if goes_on else soak.end()
+        # A guest that something is wrong with is not asked: it may not answer, and what is wrong is known.
+        more = soak.anew(step.after) if goes_on else soak.end(asks=not outcome.wrong)
     except (LabError, Malformed, TimeoutError) as error:
         more = [f"the end of the guest: {type(error).__name__}: {error}"]
     outcome.wrong += more

@@ -13,8 +13,10 @@ from benchmarks.soak import model
 from benchmarks.soak.model import Program
 from lab.command import Run, checked
 from lab.elastic_guest import PROGRAMS
+from lab.errors import Malformed
 from lab.patience import wait_for
 
+PAGES_OF_MIB = 256
 READY_S = 120.0
 END_S = 120.0
 
@@ -23,7 +25,7 @@ END_S = 120.0
 class Kind:
     """A program: its words after its path, what it says when it is ready, and what when it found nothing wrong.
 
-    `policy`: an option of numactl, for its memory.
+    `policy`: an option of numactl, for its memory; of one of model.MOVABLE as long as it has a node.
     """
 
     words: str
@@ -37,14 +39,16 @@ class Kind:
 ALL_BUT = "$(($(awk '/^MemFree:/ {{ print int($2 / 1024) }}' /proc/meminfo) - {mib}))"
 ELASTIC = r"$(sed 's/^0-1\b/1/; s/^0-/1-/; s/^0,//' /sys/devices/system/node/has_memory)"
 
+_ON_NODE = "preferred={node}"
 _MAPPED_FINE = r'"rounds":[1-9]\d*,"wrong":0\}'
 _MEMCHECK = Kind("memcheck {mib} 2", "ready", r'"checks":[1-9]\d*,"bad_pages":0\}')
 KINDS = {
     "check": _MEMCHECK,
-    "near": dataclasses.replace(_MEMCHECK, policy="preferred={node}"),
+    "near": dataclasses.replace(_MEMCHECK, policy=_ON_NODE),
     "crowd": dataclasses.replace(_MEMCHECK, words=f"memcheck {ALL_BUT} 2", policy=f"preferred-many={ELASTIC}"),
     "pin": Kind("pinner {node} {pages}", "pinned", r"released, 0 wrong"),
-    **{kind: Kind(f"mapped {kind} {{mib}}", "ready", _MAPPED_FINE) for kind in ("fork", "lock", "share", "register")},
+    **{kind: Kind(f"mapped {kind} {{mib}}", "ready", _MAPPED_FINE, _ON_NODE) for kind in ("fork", "lock", "share")},
+    "register": Kind("mapped register {mib}", "ready", _MAPPED_FINE),
 }
 
 
@@ -61,7 +65,7 @@ def command(program: Program) -> str:
     """Its command line."""
     kind = KINDS[program.kind]
     words = kind.words.format(mib=program.mib, node=program.node, pages=model.PINNED_PAGES)
-    away = program.kind == "near" and program.node is None
+    away = program.kind in model.MOVABLE and program.node is None
     policy = f"numactl --{kind.policy.format(node=program.node)} " if kind.policy and not away else ""
     return f"{policy}{PROGRAMS}/{words}"
 
@@ -80,7 +84,20 @@ def start(guest: Run, program: Program) -> int:
         return False
 
     wait_for(f"program {program.number} ({program.kind}) has its memory", READY_S, is_ready)
+    if program.kind in model.MOVABLE and program.node is not None:
+        there, whole = pages_on(guest, pid, program.node), program.mib * PAGES_OF_MIB
+        if there < whole // 2:
+            raise WrongProgram(f"program {program.number} ({program.kind}): {there} of {whole} pages on node {program.node}")
     return pid
+
+
+def pages_on(guest: Run, pid: int, node: int) -> int:
+    """How many pages of a node a program has mapped. Raises CommandFailedError, Malformed."""
+    count = f"grep -o ' N{node}=[0-9]*' | awk -F= '{{ n += $2 }} END {{ print n + 0 }}'"
+    said = checked(guest, f"pages=$(cat /proc/{pid}/numa_maps) && echo \"$pages\" | {count}", 30.0).strip()
+    if not said.isdecimal():
+        raise Malformed(f"numa_maps of {pid}: {said[:100]!r}")
+    return int(said)
 
 
 def look(guest: Run, running: dict[int, tuple[Program, int]]) -> list[str]:

@@ -13,8 +13,11 @@ from lab.host import Host
 from lab.rack import Rack
 from tests.e2e.conftest import Stable, rounds
 
+# Plans that have in twelve operations much of what a long one has: tests/unit/soak/test_plan.py says what.
+SHORT = (("guest2", 4951), ("guest4", 4729))
 
-@pytest.mark.parametrize(("name", "seed"), [("guest2", 1), ("guest4", 2)])
+
+@pytest.mark.parametrize(("name", "seed"), SHORT)
 def test_a_short_soak(stable: Stable, host: Host, rack: Rack, name: str, seed: int) -> None:
     """After each operation host, books, hypervisor and guest agree, and no program has lost a byte."""
     stable.leave_all()

@@ -344,7 +344,7 @@ def test_a_mean_says_how_many_runs_were_left_out(tmp_path: Path) -> None:
 def test_without_a_rack_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], why: BaseException, status: int
 ) -> None:
-    """And what an earlier measurement has left is where it was: a mistyped rack does not take an hour's figures off the page."""
+    """And what an earlier measurement has left is where it was: a typo takes no figures off the page."""
 
     @contextlib.contextmanager
     def none(options: object) -> Iterator[Any]:

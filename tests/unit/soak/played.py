@@ -44,6 +44,13 @@
     deaf        the guest runs no command but what the books ask
     garbled     the books have not their form
     hangs       an operation whose xl was killed never ends
+    between     one that was killed half-way keeps 512 pages of the host, until the next command on the node
+    idles       an xl that does not wait has told the guest nothing
+    mutters     an xl that has done what it was to do complains of something
+    grumbles    the xl that destroys a guest complains of something
+    elsewhere   what a program was to have on a node is elsewhere
+    unlocked    lockdep has turned itself off in the guest
+    unsaid      nobody can tell what its kernel checks
 """
 
 from __future__ import annotations
@@ -86,7 +93,7 @@ class PlayedHome:
         self.lives = 0
         self.lost = dict.fromkeys(HOST_PAGES, 0)  # pages that are nobody's
         self.maptrack = {0: 1, 1: 0}  # pages in which Xen keeps dom0's mapped grants, by physical node
-        self.slow = 0
+        self.slow = self.between = 0
         self.stale: list[str] = []
         # What is new in files and in the rings of kernels, which have no file.
         self.inside: dict[str, list[tuple[str, str]]] = {"dom0": [(XL_LOG, "libxl: error: of an hour ago")], "guest": []}
@@ -149,6 +156,9 @@ class PlayedHome:
     def destroy(self, guest: ElasticGuest) -> None:
         self._dies()
 
+    def complaints(self) -> list[str]:
+        return ["xl destroy: libxl: error: a back end has not gone"] * ("grumbles" in self.faults)
+
     def say(self, line: str) -> None:
         """A line on the guest's console."""
         with self.log.open("a", encoding="utf-8") as file:
@@ -182,6 +192,8 @@ class PlayedHome:
             return Done(0, self._books())
         if command.startswith('\necho "== logs"'):
             return Done(0, self._logs("dom0"))
+        if command.startswith("echo lockdep"):
+            return Done(0, "lockdep 0\nkasan 0\n")
         if command.startswith("/usr/lib/xen/bin/free-pages"):
             return Done(0, "".join(f"node {node}: {self.free(node)} pages free\n" for node in HOST_PAGES))
         if command == "xl dmesg -c >/dev/null && xl debug-keys g && xl dmesg":
@@ -220,8 +232,12 @@ class PlayedHome:
             return refused
         node, declared = self.vnodes[number], self.shape.vnode(number)
         self._settle()
+        self.lost[1] -= self.between
+        self.between = 0
         if far < AT_ONCE:
             return Done(status, "", "")
+        if "idles" in self.faults and "--no-wait" in words:
+            return Done(0, "", "")
         self.generation += 1
         then = self._wanted(name, number, words, options)
         if name == "detach" and self._pinned(number):
@@ -234,11 +250,14 @@ class PlayedHome:
             return Done(5, "", f"libxl: vnode {number}: {RESIDUAL_KIB} KiB could not leave: pinned: 24 pages")
         if far < OVER or "--no-wait" in words:
             self.flight = (number, dict(node) if status == 6 else then)
+            self.between = 512 * ("between" in self.faults)
+            self.lost[1] += self.between
             return Done(6 if "nowait" in self.faults and "--no-wait" in words else status, "", "")
         self._harm(name, node)
         node |= then
         self.errors.pop(number, None)
-        return Done(0, f"vnode {number}: {node['state']}, {declared.max_mib} MiB\n")
+        said = "libxl: error: the back end has not answered\n" if "mutters" in self.faults else ""
+        return Done(0, f"vnode {number}: {node['state']}, {declared.max_mib} MiB\n", said)
 
     def _wanted(self, name: str, number: int, words: list[str], options: dict[str, str]) -> dict[str, Any]:
         node, declared = self.vnodes[number], self.shape.vnode(number)
@@ -442,8 +461,13 @@ class PlayedHome:
         self.asked.append(command)
         if command.startswith('\necho "== boot"'):
             return Done(0, self._told())
+        if command.startswith("echo lockdep"):
+            lockdep = int("unlocked" not in self.faults)
+            return Done(0, "" if "unsaid" in self.faults else f"lockdep {lockdep}\nkasan 700\n")
         if "deaf" in self.faults:
             return Done(255, "", "connection lost")
+        if asked := re.match(r"pages=\$\(cat /proc/(\d+)/numa_maps\) .* N(\d+)=", command):
+            return Done(0, f"{self._pages_on(int(asked[1]), int(asked[2]))}\n")
         if started := re.match(r": >(\S+); setsid (.*) >\1 ", command):
             words = re.sub(r"\$\(sed .*/has_memory\)", "1", started[2])
             left = re.compile(r"\$\(\(\$\(awk .* /proc/meminfo\) - (\d+)\)\)")
@@ -461,11 +485,18 @@ class PlayedHome:
 
     def _start(self, output: str, words: list[str]) -> Done:
         pid = 1000 + len(self.typed)
+        node = words[1].partition("=")[2] if words[0] == "numactl" else ""
         words = words[2:] if words[0] == "numactl" else words
         words[0] = words[0].rpartition("/")[2]
         mib = "0" if words[0] == "pinner" else words[-1] if words[0] == "mapped" else words[1]
-        self.programs[pid] = {"output": output, "words": words, "runs": True, "mib": mib}
+        self.programs[pid] = {"output": output, "words": words, "runs": True, "mib": mib, "node": node}
         return Done(0, f"{pid}\n")
+
+    def _pages_on(self, pid: int, node: int) -> int:
+        """Of a program, on a node of the guest."""
+        program = self.programs[pid]
+        gone = "elsewhere" in self.faults or program["node"] != str(node) or not self.vnodes[node]["kib"]
+        return 0 if gone else 256 * int(program["mib"])
 
     def _output(self, output: str) -> Done:
         (program,) = (each for each in self.programs.values() if each["output"] == output)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -14,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.soak import programs
-from benchmarks.soak.model import Program
+from benchmarks.soak.model import MOVABLE, Program
+from lab.command import Done
+from lab.errors import CommandFailedError
 from lab.patience import wait_for
 from lab.pipeline.paths import REPO
 
@@ -88,11 +91,60 @@ def test_usage(folder: Path, words: list[str]) -> None:
         (Program(1, "check", 16), "/opt/xenuma/bin/memcheck 16 2"),
         (Program(1, "near", 16, 3), "numactl --preferred=3 /opt/xenuma/bin/memcheck 16 2"),
         (Program(1, "near", 16), "/opt/xenuma/bin/memcheck 16 2"),
+        (Program(1, "share", 16, 2), "numactl --preferred=2 /opt/xenuma/bin/mapped share 16"),
+        (Program(1, "lock", 16), "/opt/xenuma/bin/mapped lock 16"),
         (Program(1, "pin", 0, 3), "/opt/xenuma/bin/pinner 3 24"),
     ],
 )
 def test_what_runs_in_the_guest(program: Program, line: str) -> None:
     assert programs.command(program) == line
+
+
+def in_a_shell(command: str, timeout: float = 60.0) -> Done:
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=timeout)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def test_what_programs_say_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a real shell: one that has found something, one that has ended, and one that does well."""
+    monkeypatch.setattr(programs, "output", lambda program: f"{tmp_path}/{program.number}")
+    found = "mapped: page 3: 1, expected 2\nmapped: page 4: 1, expected 2\n"
+    for number, said in ((1, "ready\n"), (2, f"ready\n{found}"), (3, "ready\n")):
+        (tmp_path / str(number)).write_text(said, encoding="utf-8")
+    running = {number: (Program(number, kind, 8), os.getpid()) for number, kind in ((1, "fork"), (2, "lock"), (3, "share"))}
+    assert programs.look(in_a_shell, running) == ["program 2 (lock) says mapped: page 3: 1, expected 2"]
+    running[3] = (running[3][0], 2**22 + 1)
+    assert programs.look(in_a_shell, running)[1:] == ["program 3 (share) has ended"]
+
+
+def test_pages_on_a_node_are_counted(tmp_path: Path) -> None:
+    """By a real shell, of the words of a real kernel (mm/mempolicy of proc(5))."""
+    (tmp_path / "numa_maps").write_text(
+        "7f00 prefer:1 anon=2050 dirty=2050 N0=2 N1=2048 kernelpagesize_kB=4\n7f90 default file=/usr/lib/N1=7 mapped=3 N1=3\n"
+        "7fa0 default N10=9\n", encoding="utf-8",
+    )  # fmt: skip
+
+    def shell(command: str, timeout: float = 60.0) -> Done:
+        return in_a_shell(command.replace("/proc/12", str(tmp_path)), timeout)
+
+    assert [programs.pages_on(shell, 12, node) for node in (0, 1, 2, 10)] == [2, 2051, 0, 9]
+    with pytest.raises(CommandFailedError):
+        programs.pages_on(shell, 13, 1)
+
+
+@pytest.mark.parametrize(("there", "fine"), [(2048, True), (1024, True), (1023, False), (0, False)])
+def test_what_has_to_be_on_a_node_is(monkeypatch: pytest.MonkeyPatch, there: int, fine: bool) -> None:
+    """A program whose memory is elsewhere would show nothing of a node that leaves. One without a node is anywhere."""
+    monkeypatch.setattr(programs, "pages_on", lambda *_: there)
+
+    def guest(command: str, timeout: float = 60.0) -> Done:
+        return Done(0, "12\n" if "setsid" in command else "ready\n")
+
+    for kind in MOVABLE:
+        assert programs.start(guest, Program(1, kind, 8)) == 12
+        refused = pytest.raises(programs.WrongProgram, match=f"{there} of 2048 pages on node 2")
+        with contextlib.nullcontext() if fine else refused:
+            programs.start(guest, Program(1, kind, 8, 2))
 
 
 def test_a_crowd_takes_all_but_what_it_leaves() -> None:

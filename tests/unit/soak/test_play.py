@@ -3,32 +3,44 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import itertools
 import json
 import re
+import shlex
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.soak import model
+from benchmarks.soak.checks import WANTED
 from benchmarks.soak.logs import Logs
 from benchmarks.soak.model import SHAPES, Operation, Program, Shape, State
 from benchmarks.soak.plan import Step, plan
 from benchmarks.soak.play import (
     COUNT_CALLS,
+    LATE_S,
+    MEM_SET_S,
+    SETTLED_S,
     TIMED,
+    LabHome,
     Outcome,
     Soak,
+    cleaned_up,
     configuration,
     ended_as_it_may,
     failing,
     parse_calls,
+    patience,
     play,
 )
 from lab.command import Done
 from lab.errors import LabError, Malformed
+from lab.guest import Guest
 from lab.hypervisor import FREE_PAGES, REST_MS
 from lab.pipeline.paths import REPO
 from tests.unit.soak.played import PlayedHome
@@ -80,6 +92,9 @@ def test_nothing_wrong_is_found_where_nothing_is(
 PROGRAM = Program(1, "fork", 8)
 ON = model.attach(1)
 OFF = model.detach(1)
+PINS = Program(1, "pin", 0, 1)
+SENT_ON = Operation("cut", inner=ON, how="no-wait", then="finish")
+SENT_OFF = Operation("cut", inner=OFF, how="no-wait", then="undo")
 KILLED_OFF = Operation("cut", inner=OFF, how="call", call="ioctl", at=600, then="undo", patient=True)
 
 # What goes wrong, the operations of which the last has to be found wrong, and what is said of it.
@@ -120,6 +135,19 @@ PLANTED = (
     ("drift", (ON,), r"home-limit-kb is \d+: \+4"),
     ("kept", (Operation("reboot", inner=ON),), r"a life begins with \d+ pages: \+512"),
     ("stray", (model.wrong("no-vnode", 1),), r"/libxl vnuma/node/63/allowed-kb = '0': no such key"),
+    ("between", (ON, KILLED_OFF), r"before the clean-up: pnode 1: \d+ pages free and \d+ the guest's: -512"),
+    ("idles", (ON, SENT_OFF), r"before the clean-up: vnode 1: xenstore: state is online, not offline"),
+    ("idles", (SENT_ON,), r"before the clean-up: vnode 1: xenstore: state is offline, not online"),
+    ("mutters", (ON,), r"it ends with 0, and says: libxl: error: the back end has not answered"),
+    ("mutters", (Operation("cut", inner=ON, how="no-wait", then="undo"),), r"it ends with 0, and says: libxl: error"),
+    ("mutters", (Operation("cut", inner=ON, how="call", call="ioctl", at=600, then="undo"),), r"it ends with 0, and says: "),
+    ("elsewhere", (ON, model.start(Program(1, "lock", 8, 1))), r"program 1 \(lock\): 0 of 2048 pages on node 1"),
+    ("counts", (ON, model.start(PINS), Operation("recreate")), r"(?s)program 1 \(pin\): .*1 wrong"),
+    ("idle", (model.start(PROGRAM), Operation("reboot")), r"program 1 \(fork\): "),
+    ("counts", (ON, model.start(PINS)), r"(?s)program 1 \(pin\): .*1 wrong"),
+    ("grumbles", (Operation("recreate"),), r"xl destroy: libxl: error: a back end has not gone"),
+    ("grumbles", (ON,), r"xl destroy: libxl: error: a back end has not gone"),
+    ("unsaid", (Operation("reboot"),), r"Malformed: what guest checks: ''"),
 )
 
 
@@ -192,6 +220,57 @@ def test_a_program_has_to_have_looked_and_found_nothing(
     outcomes = play(soak, steps, lambda outcome: None)
     assert [bool(outcome.wrong) for outcome in outcomes] == [False, False, True]
     assert f"program 1 ({kind}): " in outcomes[-1].wrong[0]
+
+
+@pytest.mark.parametrize("kind", model.MOVABLE)
+def test_what_is_to_move_is_there_before_it_does(made: Callable[..., tuple[PlayedHome, Soak]], kind: str) -> None:
+    """And is counted: a detach that finds nothing on its node shows nothing of memory that moves."""
+    steps = steps_of(ON, model.start(Program(1, kind, 8, 1)), OFF)
+    _, soak = made()
+    outcomes = heard(soak, steps)
+    assert [outcome.moved for outcome in outcomes] == [{}, {}, {kind: 2048}] and outcomes[2].data()["moved"] == {kind: 2048}
+    home, soak = made()
+    assert soak.begin(steps[0].before) == [] and not any(soak.play(step).wrong for step in steps[:2])
+    home.faults.add("elsewhere")
+    outcome = soak.play(steps[2])
+    assert outcome.wrong == [f"program 1 ({kind}) has no page on node 1 that could move"] and outcome.moved == {kind: 0}
+
+
+def test_programs_that_a_life_takes_with_it_are_counted(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    """Only where an operation is under way: else each is asked what it has found, before."""
+    programs = [model.start(Program(number, "check", 8)) for number in (1, 2)]
+    home, soak = made()
+    outcomes = heard(soak, steps_of(*programs, Operation("reboot"), *programs, Operation("recreate", inner=ON), programs[0]))
+    assert [outcome.unasked for outcome in outcomes] == [0, 0, 0, 0, 0, 2, 0] and outcomes[5].data()["unasked"] == 2
+    assert len([line for line in home.asked if line.startswith("kill -TERM")]) == 3, "the last one at the end"
+
+
+def test_a_guest_that_something_is_wrong_with_is_not_asked(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    home, soak = made()
+    steps = steps_of(model.start(PROGRAM), ON)
+    assert soak.begin(steps[0].before) == []
+    home.faults.add("line")
+    play(soak, steps, lambda outcome: None)
+    assert not any(line.startswith("kill -TERM") for line in home.asked) and home.domid == 0
+
+
+@pytest.mark.parametrize("at", ["begin", "life", "end"])
+def test_checks_that_are_wanted_have_to_be_on(made: Callable[..., tuple[PlayedHome, Soak]], at: str) -> None:
+    """In each life and at the end: what lockdep would have said is missing without a word."""
+    home, _ = made(*(["unlocked"] if at == "begin" else []))
+    soak = Soak(home, SHAPE, Logs(home.log.parent), late_s=0.0, look_s=0.0, wanted=WANTED)
+    said = "guest_lockdep is off: this run checks less than it says"
+    begun = soak.begin(model.fresh(SHAPE))
+    assert begun == ([f"before the first operation: {said}"] if at == "begin" else [])
+    if at == "begin":
+        return
+    assert soak.checks == {"dom0_lockdep": False, "dom0_kasan": False, "guest_lockdep": True, "guest_kasan": True}
+    home.faults.add("unlocked")
+    step = steps_of(Operation("reboot") if at == "life" else ON)
+    (outcome,) = play(soak, step, lambda outcome: None)
+    assert outcome.wrong == [said] and soak.checks["guest_lockdep"] is False
+    home, soak = made("unlocked")
+    assert not any(outcome.wrong for outcome in heard(soak, step)), "nobody has asked for them"
 
 
 def test_programs_that_cannot_be_asked(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
@@ -341,6 +420,7 @@ def test_what_is_typed(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
         Operation("cut", inner=ON, how="TERM", at=70, then="finish", patient=False),
         Operation("cut", inner=OFF, how="INT", at=1, then="undo", patient=False),
         Operation("cut", inner=OFF, how="no-wait", then="finish", patient=False),
+        Operation("cut", inner=ON, how="call", call="write", at=250, then="finish", patient=False),
     )
     assert all(not outcome.wrong for outcome in heard(soak, steps))
     typed = [
@@ -373,6 +453,8 @@ def test_what_is_typed(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
         "xl vnode-attach guest2 1",
         "xl vnode-detach guest2 1 --no-wait",
         "xl vnode-detach guest2 1",
+        "strace -f -qq -o /dev/null -e trace=write -e inject=write:signal=KILL:when=31 xl vnode-attach guest2 1",
+        "xl vnode-attach guest2 1",
     ]
 
 
@@ -455,6 +537,97 @@ def test_of_which_vnode_the_guest_may_say_that_it_failed(operations: tuple[Opera
     assert failing(steps_of(*operations)[-1]) == vnode
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "fine"),
+    [
+        (0, "", True),
+        (3, "libxl: vnode 1 is absent already", True),
+        (3, "libxl: vnode 1 is attached already", True),
+        (3, "libxl: vnode 1 is there", False),
+        (1, "libxl: vnode 1 is absent already", False),
+        (5, "libxl: vnode 1 is absent already", False),
+    ],
+)
+def test_how_a_clean_up_may_end(status: int, said: str, fine: bool) -> None:
+    assert cleaned_up(Done(status, "", said)) == fine
+
+
+def test_how_long_is_waited(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    """Decision 0125 has these, and what they are for: longer ones would hide that something gets slower."""
+    assert (LATE_S, SETTLED_S, MEM_SET_S) == (15.0, 90.0, 120.0)
+    assert [patience(name, LATE_S) for name in ("attach", "detach", "cut", "mem-set", "vcpu-set")] == [15, 15, 15, 120, 15]
+    assert patience("mem-set", 0.0) == 0, "nothing is late on a played host"
+
+
+class FakeHost:
+    """What LabHome asks of a host of the lab; `ids`: the domain's number, each time it is asked for."""
+
+    description = SimpleNamespace(name="alpha")
+
+    def __init__(self, **said: Done) -> None:
+        self.said = said
+        self.ids: Iterator[str] = itertools.repeat("7\n")
+        self.started: list[tuple[str, object]] = []
+        self.ran: list[str] = []
+
+    def run(self, command: object, timeout: float = 60, **_: object) -> Done:
+        text = command if isinstance(command, str) else shlex.join(command)  # type: ignore[arg-type]
+        self.ran.append(text)
+        if "xl domid" in text:
+            return Done(0, next(self.ids))
+        return self.said.get(text.split()[1] if text.startswith("xl ") else "", Done(0, ""))
+
+    def put(self, source: Path, destination: str) -> None:
+        self.ran.append(f"put {destination}")
+
+    def forget(self, guest: object) -> None:
+        self.ran.append("forget")
+
+    def start_guest(self, config: str, overrides: object) -> Guest:
+        self.started.append((config, overrides))
+        guest = Guest(self, SHAPE.name)  # type: ignore[arg-type]
+        guest.created_said = self.said.get("create", Done(0, "")).err
+        return guest
+
+
+def test_a_guest_has_the_kernel_that_it_is_to_have(tmp_path: Path) -> None:
+    host = FakeHost()
+    LabHome(host, SHAPE).create()  # type: ignore[arg-type]
+    LabHome(host, SHAPE, tmp_path / "vmlinuz").create()  # type: ignore[arg-type]
+    assert [overrides for _, overrides in host.started] == [{}, {"kernel": f'"{LabHome.KERNEL}"'}]
+    assert f"put {LabHome.KERNEL}" in host.ran and all(config == configuration(SHAPE) for config, _ in host.started)
+
+
+def test_a_next_life_is_another_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it is the old one that is there, it has not begun."""
+    host, ready = FakeHost(), []
+    host.ids = itertools.chain(["7\n", "7\n"], itertools.repeat("8\n"))
+    monkeypatch.setattr(Guest, "wait_ready", lambda guest, timeout: ready.append(len(host.ran)))
+    home = LabHome(host, SHAPE)  # type: ignore[arg-type]
+    home.next_life(Guest(host, SHAPE.name), 7)  # type: ignore[arg-type]
+    assert ready == [3], "it was asked three times for its number before"
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ({}, []),
+        ({"create": Done(0, "", "Parsing config\nlibxl: info: x\nlibxl: warning: y: z\n")}, ["xl create: libxl: warning: y: z"]),
+        ({"destroy": Done(0, "", "libxl: error: gone\n")}, ["xl destroy: libxl: error: gone"]),
+        ({"destroy": Done(1, "", "no")}, ["xl destroy: exit status 1: no"]),
+    ],
+)
+def test_what_xl_complains_of_as_a_life_begins_and_ends(said: dict[str, Done], found: list[str]) -> None:
+    """Though the guest is there, or has gone."""
+    host = FakeHost(**said)
+    home = LabHome(host, SHAPE)  # type: ignore[arg-type]
+    guest = home.create()
+    host.ids = iter(["7\n"])
+    with contextlib.suppress(LabError):  # it is there still, as far as this host says
+        home.destroy(guest)
+    assert home.complaints() == found and home.complaints() == []
+
+
 def test_what_comes_late_is_written_down(tmp_path: Path) -> None:
     """It is no violation, but a wait that nobody sees could hide that it gets longer."""
     home = PlayedHome(SHAPE, tmp_path / "alpha-guest2.log")
@@ -503,8 +676,6 @@ def test_a_home_of_another_size(name: str) -> None:
     """As the configuration has it, and with the memory that a kernel with checks needs."""
     shape = SHAPES[name]
     assert configuration(shape) == (REPO / "configs" / shape.config).read_text(encoding="utf-8")
-    import dataclasses
-
     text = configuration(dataclasses.replace(shape, home_mib=768))
     assert (
         "memory = 768" in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,9 @@ from benchmarks.soak import __main__ as soak
 from benchmarks.soak.model import SHAPES
 from benchmarks.soak.plan import Step, plan, said
 from benchmarks.soak.play import Outcome, Soak
+from lab.command import Done
 from lab.errors import LabError
+from lab.rack import Rack
 from tests.unit.soak.played import PlayedHome
 
 SHAPE = SHAPES["guest2"]
@@ -51,7 +54,7 @@ def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
 
     monkeypatch.setattr(soak, "rack_of", rack_of)
     monkeypatch.setattr(soak, "LabHome", lambda host, shape, kernel: host)
-    monkeypatch.setattr(soak, "Soak", lambda home, shape, logs: Soak(home, shape, logs, late_s=0.0, look_s=0.0))
+    monkeypatch.setattr(soak, "Soak", lambda home, shape, logs, **wanted: Soak(home, shape, logs, late_s=0.0, look_s=0.0, **wanted))
     return played
 
 
@@ -81,7 +84,8 @@ def test_an_xl_that_had_ended_before_it_was_to_be_killed_is_not_counted_as_cut(r
     """By journal, line and figure: else a run could say of itself that it had killed what it never did."""
     assert rack.run("--ops", "60") == 0
     journal = [json.loads(line) for line in (rack.logs / "soak.jsonl").read_text(encoding="utf-8").splitlines()]
-    how = {step.number: step.operation.how for step in plan(2, 60, SHAPE) if step.operation.how}
+    ways = {step.number: step.operation for step in plan(2, 60, SHAPE) if step.operation.how}
+    how = {number: f"call {each.call}" if each.how == "call" else str(each.how) for number, each in ways.items()}
     cuts = {line["step"]: line["cut"] for line in journal if "cut" in line}
     assert set(cuts) == set(how) and set(cuts.values()) == {True, False}
     result = read(rack.results / "soak.json")
@@ -100,12 +104,106 @@ def test_a_violation_is_told_with_the_command_that_repeats_it(rack: Played) -> N
     again = [line for line in rack.said if "make soak" in line]
     number = rack.said[-1].split()[1]
     at = first - 2 + int(number)
-    assert again == [f"soak: again, from the state before it: make soak SEED=2 OPS=60 FROM={at} TO={at}"]
+    wanted = [f"soak: again, from the state before it: make soak SEED=2 OPS=60 FROM={at} TO={at}"]
+    if at > first - 1:  # what has built up is not in that state
+        wanted.append(f"soak: again, with all before it: make soak SEED=2 OPS=60 FROM={first - 1} TO={at}")
+    assert again == wanted
     assert any("WRONG: " in line for line in rack.said) and rack.said[-1].endswith("violations")
 
 
+def test_what_moves_and_what_nobody_asks_is_counted(rack: Played) -> None:
+    """By journal and figure: a detach whose programs have nothing on the node shows nothing of memory that moves."""
+    assert rack.run("--ops", "200") == 0
+    journal = [json.loads(line) for line in (rack.logs / "soak.jsonl").read_text(encoding="utf-8").splitlines()]
+    moved: collections.Counter[str] = collections.Counter()
+    for line in journal:
+        moved.update(line.get("moved", {}))
+    result = read(rack.results / "soak.json")
+    pages, unasked = result.find("soak.moved_pages"), result.find("soak.unasked")
+    assert pages and pages.baseline == dict(moved) and pages.value == sum(moved.values()) > 0 and len(moved) > 1
+    assert unasked and unasked.value == sum(line.get("unasked", 0) for line in journal)
+
+
+def test_a_run_in_which_no_kill_comes_in_time_is_wrong(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would show nothing of an xl that is killed, which is what it is for."""
+    usual = PlayedHome.dom0
+
+    def dom0(self: PlayedHome, command: str, timeout: float = 60.0) -> Done:
+        return usual(self, re.sub(r"^(?:strace .*inject=\S+|timeout .* KILL \S+) ", "", command), timeout)
+
+    monkeypatch.setattr(PlayedHome, "dom0", dom0)
+    assert rack.run("--ops", "200") == 1
+    assert any(re.search(r"of \d+ that were to be killed at a call none was: each had ended before", line) for line in rack.said)
+    few = [Outcome(step, cut=False) for step in plan(2, 300, SHAPE) if step.operation.how == "call"][: soak.MANY]
+    assert len(few) == soak.MANY and soak.uncut(few) and not soak.uncut(few[:-1])
+    few[0].cut = True
+    assert not soak.uncut(few)
+
+
+BANNER = "(XEN) Xen version 4.20.4-pre (@) (gcc (Debian 14.2.0-19) 14.2.0) debug={} Mon Nov 30 02:59:11 UTC 2026\n"
+
+
+@pytest.mark.parametrize(
+    ("banner", "faults", "wrong"),
+    [
+        (BANNER.format("y"), (), ""),
+        (BANNER.format("n"), (), "xen_assertions are off: this run would check less than it says"),
+        ("", (), "xen_assertions are off: this run would check less than it says"),
+        (BANNER.format("y"), ("unlocked",), "before the first operation: guest_lockdep is off: this run checks less than it says"),
+    ],
+    ids=["on", "xen", "no-console", "guest"],
+)
+def test_a_run_with_checks_has_them(rack: Played, tmp_path: Path, banner: str, faults: tuple[str, ...], wrong: str) -> None:
+    """A release build of Xen, or a guest whose lockdep has turned itself off, is none; the result says which were on."""
+    (rack.logs / "alpha-console.log").write_text(banner, encoding="utf-8")
+    (tmp_path / "vmlinuz").write_bytes(b"")
+    rack.home.faults |= set(faults)
+    status = rack.run("--ops", "3", "--kernel", str(tmp_path / "vmlinuz"))
+    assert status == bool(wrong) and (not wrong or f"soak: {wrong}" in rack.said)
+    checks = str(read(rack.results / "soak.json").host["checks"]).split()
+    assert ("xen_assertions" in checks) == ("=y" in banner) and ("guest_kasan" in checks) == ("=y" in banner)
+    assert ("guest_lockdep" in checks) == (not wrong)
+
+
+def test_a_run_without_checks_says_so(rack: Played) -> None:
+    rack.home.faults.add("unlocked")
+    assert rack.run("--ops", "3") == 0
+    assert read(rack.results / "soak.json").host["checks"] == "guest_kasan"
+
+
+def test_the_home_has_the_memory_that_is_asked_for() -> None:
+    options = soak.parse(["--seed", "2", "--home", "768"])
+    shape, steps = soak.chosen(options, 2)
+    assert shape.home_mib == 768 and {step.before.home_mib for step in steps} <= {768, 752, 736}
+
+
+def test_a_rack_that_cannot_be_had_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the real function that has it."""
+
+    def boot(*_: object, **__: object) -> None:
+        raise LabError("no memory for it")
+
+    monkeypatch.setattr(Rack, "boot", boot)
+    said: list[str] = []
+    assert soak.run(soak.parse(["--seed", "2", "--ops", "3"]), 2, said.append, tmp_path) == 1
+    assert said[-1] == "soak: no rack, nothing was done: no memory for it" and not list(tmp_path.iterdir())
+
+
+def test_what_was_found_before_a_rack_is_lost_is_told(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*words: object) -> list[str]:
+        telling = words[-1]
+        assert isinstance(telling, soak.Telling)
+        telling(Outcome(plan(2, 3, SHAPE)[0], wrong=["a page is missing"]))
+        raise OSError("the rack is gone")
+
+    monkeypatch.setattr(soak, "on_rack", lost)
+    assert rack.run("--ops", "3") == 1
+    assert "soak: a page is missing" in rack.said and "soak: the rack is gone" in rack.said
+    assert rack.said[-1] == "soak: 1 operations, 2 violations"
+
+
 def test_what_came_late_is_counted(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soak, "Soak", lambda home, shape, logs: Soak(home, shape, logs, late_s=5.0, look_s=0.0))
+    monkeypatch.setattr(soak, "Soak", lambda home, shape, logs, **wanted: Soak(home, shape, logs, late_s=5.0, look_s=0.0, **wanted))
     rack.home.faults.add("slow")
     assert rack.run("--ops", "25") == 0
     journal = [json.loads(line) for line in (rack.logs / "soak.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -215,7 +313,7 @@ def test_what_was_wrong_is_told_though_the_guests_end_is_interrupted(
 ) -> None:
     """That can take a minute, in which nothing is printed."""
 
-    def end(self: Soak) -> list[str]:
+    def end(self: Soak, asks: bool = True) -> list[str]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Soak, "end", end)
@@ -230,7 +328,7 @@ def test_what_was_wrong_is_told_though_the_guests_end_is_interrupted(
 def test_what_was_wrong_with_the_beginning_is_told_though_the_guest_does_not_end(
     rack: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def end(self: Soak) -> list[str]:
+    def end(self: Soak, asks: bool = True) -> list[str]:
         raise LabError("no end")
 
     monkeypatch.setattr(Soak, "end", end)
@@ -289,3 +387,4 @@ def test_how_to_repeat_it_with_checks() -> None:
     options = SimpleNamespace(ops=300, guest="guest4", kernel=Path("vmlinuz"))
     step = plan(5, 12, SHAPES["guest4"])[-1]
     assert soak.replay(options, 5, step) == "make soak-debug SEED=5 OPS=300 FROM=12 TO=12 SOAK_GUEST=guest4"  # type: ignore[arg-type]
+    assert soak.replay(options, 5, step, 3) == "make soak-debug SEED=5 OPS=300 FROM=3 TO=12 SOAK_GUEST=guest4"  # type: ignore[arg-type]
