@@ -12,15 +12,25 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from benchmarks.soak.inside import Inside, sections
+from benchmarks.soak.model import EXTENT_MIB
 from lab import guestview
-from lab.command import checked
+from lab.command import Run, checked
 from lab.elastic_guest import ElasticGuest, parse_vnode_list
 from lab.errors import Malformed
 from lab.hypervisor import parse_heap
+
+# What may be left of a domain that is gone. Without a guest there may be no backend, and no /libxl: ls has the last word.
+_LISTS = """
+echo "== libxl"; xenstore-list /libxl
+echo "== vms"; xenstore-list /vm
+echo "== backends"; xenstore-ls -f /local/domain/0/backend
+echo "== domains"; xenstore-list /local/domain
+echo "== files"; ls /var/lib/xen
+"""
 
 # Keys and files are read before vnode-list is asked, which would put them in order.
 ASK_DOM0 = """
@@ -29,9 +39,9 @@ echo "== domid"; echo $domid
 echo "== keys"; xenstore-ls -f /local/domain/$domid/vnuma
 echo "== books"; xenstore-ls -f /libxl/$domid/vnuma
 echo "== cpus"; xenstore-ls -f /local/domain/$domid/cpu
-echo "== domains"; xenstore-list /local/domain
-echo "== libxl"; xenstore-list /libxl
-echo "== files"; ls /var/lib/xen
+echo "== memory"; xenstore-ls -f /local/domain/$domid/memory
+echo "== vm"; xenstore-read /local/domain/$domid/vm
+{lists}
 echo "== listed"; xl vnode-list --json $name || exit 1
 {logs}
 echo "== xen"; xl dmesg -c >/dev/null && xl debug-keys u && xl debug-keys q && xl dmesg
@@ -50,13 +60,16 @@ _KEY = re.compile(r"(/\S+) = \"(.*?)\"(?:\s+\(.*\))?")
 _DOMAIN = re.compile(r"\bd(\d+) \(total: (\d+)\):((?:\s*(?:\(XEN\))?(?: \[[^\]\n]*\])?\s+Node \d+: \d+)+)")
 _NODE = re.compile(r"Node (\d+): (\d+)")
 _LIMIT = re.compile(r"General information for domain (\d+):.*?max_pages=(\d+)", re.DOTALL)
-_LAYOUT = re.compile(r"^(?:\(XEN\))?(?: \[[^\]\n]*\])?\s+(\d+): pnode +(\S+), vcpus", re.MULTILINE)
+_LAYOUT = re.compile(r"^(?:\(XEN\))?(?: \[[^\]\n]*\])?\s+(\d+): pnode +(\S+), vcpus ([-\d ]*)$", re.MULTILINE)
 _AFFINITY = re.compile(r"UNIT(\d+) affinities: hard=\{([^}\n]*)\} soft=\{([^}\n]*)\}")
 _NODE_CPUS = re.compile(r"CPU(\d+)(?:\.\.\.(\d+))? -> NODE(\d+)")
 _DRIVER = re.compile(
-    r"^vnode (\d+): node -?\d+, ([a-z]+), (\d+) of \d+ KiB, target (\d+) KiB, cpus (\S*)$", re.MULTILINE
+    r"^vnode (\d+): node -?\d+, ([a-z]+), (\d+) of \d+ KiB, target (\d+) KiB, cpus (\S*)$"
+    r"(?:\n  range \S+ \d+ blocks of \d+ extents, (\d+) of them memmap, plugged (\S*)$)?",
+    re.MULTILINE,
 )
-
+_BACKEND = re.compile(r"([^/]+/\d+)(?:/.*)?")
+_DOM0_VM = "00000000-0000-0000-0000-000000000000"
 
 Cpus = tuple[int, ...]
 
@@ -68,6 +81,7 @@ class Driver:
     state: str
     populated_kib: int
     target_kib: int
+    memmap_mib: int = 0  # of the memory that it has, what holds struct pages of blocks: no node counts that
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,18 +95,24 @@ class Books:
     domains: frozenset[str]  # that xenstore has a directory of
     libxl: frozenset[str]  # the same below /libxl
     files: frozenset[str]  # of /var/lib/xen
+    vm: str  # of the guest, below /vm
+    vms: frozenset[str]  # that there are
+    backends: frozenset[str]  # of dom0: kind/domid
+    memory_target_kib: int  # of the guest's home, for stock's balloon
     listed: Mapping[int, Mapping[str, Any]]  # xl vnode-list --json
     free: Mapping[int, int]
     pages: Mapping[int, int]  # of the guest
     total: int  # of the guest
     limit_kib: int
     layout: Mapping[int, str]  # the physical node of each vnode, in Xen's table
+    vcpus: Mapping[int, Cpus]  # of each vnode, in the same table
     affinity: Mapping[int, tuple[Cpus, Cpus]]  # of each vCPU: where it may run, and where it should
     host_cpus: Mapping[int, Cpus]  # of each physical node
     boot: str
     nodes: tuple[int, ...]
     cpus: tuple[int, ...]
     sizes_mib: Mapping[int, int]  # of nodes, by numactl -H
+    node_cpus: Mapping[int, Cpus]  # of nodes, by numactl -H, which lists those that are online
     driver: Mapping[int, Driver]
 
 
@@ -122,10 +142,20 @@ def parse_limit(text: str, domid: int) -> int:
     raise Malformed(f"no limit of domain {domid} in {text[-600:]!r}")
 
 
+def _table(text: str, domid: int) -> list[tuple[str, str, str]]:
+    """Xen's table of a domain's vnodes, from the last report of debug key `u`: vnode, physical node, vCPUs."""
+    found = [part for part in re.split(r"(?=\bd\d+ \(total: )|' pressed", text) if part.startswith(f"d{domid} (")]
+    return _LAYOUT.findall(found[-1]) if found else []
+
+
 def parse_layout(text: str, domid: int) -> dict[int, str]:
     """The physical node of each vnode of a domain in Xen's table, from the last report of debug key `u`."""
-    found = [part for part in re.split(r"(?=\bd\d+ \(total: )|' pressed", text) if part.startswith(f"d{domid} (")]
-    return dict((int(vnode), pnode) for vnode, pnode in _LAYOUT.findall(found[-1])) if found else {}
+    return {int(vnode): pnode for vnode, pnode, _ in _table(text, domid)}
+
+
+def parse_vcpus(text: str, domid: int) -> dict[int, Cpus]:
+    """The vCPUs of each vnode of a domain in the same table, which has a space behind each range. Raises Malformed."""
+    return {int(vnode): guestview.parse_list(",".join(vcpus.split())) for vnode, _, vcpus in _table(text, domid)}
 
 
 def parse_affinity(text: str, domid: int) -> dict[int, tuple[Cpus, Cpus]]:
@@ -146,11 +176,22 @@ def parse_host_cpus(text: str) -> dict[int, Cpus]:
 
 
 def parse_driver(text: str) -> dict[int, Driver]:
-    """What /sys/kernel/debug/elastic-numa/nodes says of each vnode."""
+    """What /sys/kernel/debug/elastic-numa/nodes says of each vnode. Raises Malformed."""
     return {
-        int(number): Driver(state, int(populated), int(target))
-        for number, state, populated, target, _ in _DRIVER.findall(text)
+        int(number): Driver(
+            state,
+            int(populated),
+            int(target),
+            EXTENT_MIB * int(memmap or 0) * len(guestview.parse_list(plugged)),
+        )
+        for number, state, populated, target, _, memmap, plugged in _DRIVER.findall(text)
     }
+
+
+def parse_backends(text: str) -> frozenset[str]:
+    """Whose devices dom0 serves, as kind/domid, from `xenstore-ls -f` of its directory of back ends."""
+    found = map(_BACKEND.fullmatch, keys_below(text, "/local/domain/0/backend"))
+    return frozenset(match[1] for match in found if match)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -159,10 +200,12 @@ def _words(text: str) -> frozenset[str]:
 
 def read(guest: ElasticGuest, in_dom0: Inside, in_guest: Inside) -> Books:
     """Ask both, and note what is new in their logs. Raises CommandFailedError, LabError, Malformed."""
-    said = sections(checked(guest.dom0, ASK_DOM0.format(name=shlex.quote(guest.name), logs=in_dom0.ask()), 60.0))
+    ask = ASK_DOM0.format(name=shlex.quote(guest.name), lists=_LISTS, logs=in_dom0.ask())
+    said = sections(checked(guest.dom0, ask, 60.0))
     told = sections(checked(guest.guest, ASK_GUEST.format(logs=in_guest.ask()), 30.0))
     try:
         domid = int(said["domid"])
+        nodes = guestview.parse_numactl(told["numactl"])
         total, pages = parse_pages(said["xen"], domid)
         cpus = keys_below(said["cpus"], f"/local/domain/{domid}/cpu")
         seen = Books(
@@ -175,18 +218,24 @@ def read(guest: ElasticGuest, in_dom0: Inside, in_guest: Inside) -> Books:
             domains=_words(said["domains"]),
             libxl=_words(said["libxl"]),
             files=_words(said["files"]),
+            vm=said["vm"].strip().removeprefix("/vm/"),
+            vms=_words(said["vms"]),
+            backends=parse_backends(said["backends"]),
+            memory_target_kib=number(keys_below(said["memory"], f"/local/domain/{domid}/memory"), "target"),
             listed=parse_vnode_list(said["listed"]),
             free=parse_heap(said["xen"]),
             pages=pages,
             total=total,
             limit_kib=parse_limit(said["xen"], domid),
             layout=parse_layout(said["xen"], domid),
+            vcpus=parse_vcpus(said["xen"], domid),
             affinity=parse_affinity(said["xen"], domid),
             host_cpus=parse_host_cpus(said["xen"]),
             boot=told["boot"].strip(),
             nodes=guestview.parse_list(told["nodes"]),
             cpus=guestview.parse_list(told["cpus"]),
-            sizes_mib={number: node.size_mib for number, node in guestview.parse_numactl(told["numactl"]).items()},
+            sizes_mib={vnode: node.size_mib for vnode, node in nodes.items()},
+            node_cpus={vnode: node.cpus for vnode, node in nodes.items()},
             driver=parse_driver(told["driver"]),
         )
     except (KeyError, ValueError) as error:
@@ -204,11 +253,75 @@ def number(keys: Mapping[str, str], key: str) -> int:
     return int(text)
 
 
-def of_dead(names: Sequence[str] | frozenset[str], domid: int) -> list[str]:
+def of_dead(names: Iterable[str], domid: int) -> list[str]:
     """Which directories or files are of domains other than dom0 and this one."""
     found = []
     for name in sorted(names):
-        match = re.fullmatch(r"(?:userdata-\w\.)?(\d+)(?:\..*)?", name)
+        match = re.fullmatch(r"(?:userdata-\w\.|[^/]+/)?(\d+)(?:\..*)?", name)
         if match and int(match[1]) not in (0, domid):
             found.append(name)
     return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Lists:
+    """Where something of a domain that is gone may be left. `domid`, `vm`: of the guest that lives; 0, "": none does."""
+
+    domid: int
+    vm: str
+    domains: frozenset[str]
+    libxl: frozenset[str]
+    files: frozenset[str]
+    vms: frozenset[str]
+    backends: frozenset[str]
+
+    @staticmethod
+    def of(seen: Books) -> Lists:
+        """Those that were read with the books."""
+        return Lists(seen.domid, seen.vm, seen.domains, seen.libxl, seen.files, seen.vms, seen.backends)
+
+    def left(self) -> list[str]:
+        """What is of no domain that lives. mem-set of dom0 makes it a directory below /vm."""
+        places = {
+            "/local/domain": of_dead(self.domains, self.domid),
+            "/libxl": of_dead(self.libxl, self.domid),
+            "/var/lib/xen": of_dead(self.files, self.domid),
+            "/local/domain/0/backend": of_dead(self.backends, self.domid),
+            "/vm": sorted(self.vms - {self.vm, _DOM0_VM}),
+        }
+        return [f"{where}/{name} is of no domain that lives" for where, names in places.items() for name in names]
+
+    def silent(self) -> list[str]:
+        """Which of them lacks what has to be there: a question that was not answered shows nothing that is left."""
+        of_guest = {
+            "/libxl": str(self.domid) in self.libxl,
+            "/vm": self.vm in self.vms,
+            "/local/domain/0/backend": any(name.endswith(f"/{self.domid}") for name in self.backends),
+        }
+        there = {
+            "/local/domain": {"0", str(self.domid)} <= self.domains,
+            "/var/lib/xen": any(name.startswith(f"userdata-d.{self.domid}.") for name in self.files),
+            **(of_guest if self.domid else {}),
+        }
+        return [f"{where} has not what lives: the list cannot be trusted" for where, has in there.items() if not has]
+
+
+def leftovers_without_guest(dom0: Run) -> list[str]:
+    """What is left of domains when no guest lives, one line each. Raises CommandFailedError, Malformed.
+
+    libxl removes it all with the domain: devices_destroy_cb() in libxl_domain.c, libxl__device_destroy().
+    """
+    said = sections(checked(dom0, _LISTS, 30.0))
+    try:
+        lists = Lists(
+            0,
+            "",
+            _words(said["domains"]),
+            _words(said["libxl"]),
+            _words(said["files"]),
+            _words(said["vms"]),
+            parse_backends(said["backends"]),
+        )
+    except KeyError as error:
+        raise Malformed(f"the lists: {error!r}: {sorted(said)}") from error
+    return lists.silent() + lists.left()

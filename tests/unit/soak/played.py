@@ -58,6 +58,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,7 @@ class PlayedHome:
         self.maptrack = {0: 1, 1: 0}  # pages in which Xen keeps dom0's mapped grants, by physical node
         self.slow = self.between = 0
         self.stale: list[str] = []
+        self.unanswered: set[str] = set()  # questions of the books to which dom0 says nothing
         # What is new in files and in the rings of kernels, which have no file.
         self.inside: dict[str, list[tuple[str, str]]] = {"dom0": [(XL_LOG, "libxl: error: of an hour ago")], "guest": []}
         self.records, self.lost_records = 0, 0
@@ -194,6 +196,8 @@ class PlayedHome:
             return Done(0, self._logs("dom0"))
         if command.startswith("echo lockdep"):
             return Done(0, "lockdep 0\nkasan 0\n")
+        if command.startswith('\necho "== libxl"'):
+            return Done(0, "\n".join([*self._lists(), ""]))
         if command.startswith("/usr/lib/xen/bin/free-pages"):
             return Done(0, "".join(f"node {node}: {self.free(node)} pages free\n" for node in HOST_PAGES))
         if command == "xl dmesg -c >/dev/null && xl debug-keys g && xl dmesg":
@@ -389,10 +393,14 @@ class PlayedHome:
         self.say("(XEN) 'u' pressed -> dumping numa info")
         domid, lines = self.domid, ["== domid", str(self.domid), "== keys"]
         path, private = f"/local/domain/{domid}/vnuma", f"/libxl/{domid}/vnuma"
-        keys: dict[str, object] = {"nodes": len(self.vnodes) + 1}
+        keys: dict[str, object] = {"nodes": len(self.vnodes) + 1, "node/0/elastic": 0, "node/0/cpus": "0-1"}
+        keys |= {"node/0/max-kb": self.shape.home_mib * 1024, "node/0/target-kb": self.shape.home_mib * 1024}
+        for at, vnode in enumerate(self.shape.vnodes):
+            keys |= {f"node/{vnode.number}/elastic": 1, f"node/{vnode.number}/start": hex((at + 4) << 30)}
+            keys |= {f"node/{vnode.number}/max-kb": vnode.max_mib * 1024, f"node/{vnode.number}/cpus": listed(vnode.cpus)}
         if self.generation:
             keys |= {name: self.generation for name in ("generation", "guest/ack-generation", "guest/done-generation")}
-        hidden: dict[str, object] = {"home-limit-kb": self.home_mib * 1024 + 1024 + 4 * self.drift}
+        hidden: dict[str, object] = {"home-limit-kb": self.home_mib * 1024 + 1024 + 4 * self.drift, "node/0/pnode": 0}
         for number, node in self.vnodes.items():
             keys |= {f"node/{number}/target-kb": node["target"], f"guest/node/{number}/state": node["state"]}
             keys |= {
@@ -406,12 +414,12 @@ class PlayedHome:
         lines += [f'{path}/{key} = "{value}"   (n0,r{domid})' for key, value in keys.items()]
         lines += ["== books", *(f'{private}/{key} = "{value}"' for key, value in hidden.items()), "== cpus"]
         online = set(self.cpus())
-        for vnode in (range(self.shape.home_cpus), *(vnode.cpus for vnode in self.shape.vnodes)):
-            for cpu in vnode:
+        for cpus in (range(self.shape.home_cpus), *(vnode.cpus for vnode in self.shape.vnodes)):
+            for cpu in cpus:
                 state = "online" if cpu in online else "offline"
                 lines.append(f'/local/domain/{domid}/cpu/{cpu}/availability = "{state}"')
-        lines += ["== domains", "0", str(domid), "== libxl", *self.stale, str(domid)]
-        lines += ["== files", f"userdata-d.{domid}.uuid.domain-userdata-json", "== listed", self._listed()]
+        lines += ["== memory", f'/local/domain/{domid}/memory/target = "{self.home_mib * 1024}"   (n0,r{domid})']
+        lines += ["== vm", f"/vm/{uuid(domid)}", *self._lists(), "== listed", self._listed()]
         lines += self._logs("dom0").splitlines()
         self.bound = {
             number: self.bound.get(number, 0) if node["pnode"] is None else node["pnode"]
@@ -429,8 +437,11 @@ class PlayedHome:
             "(XEN)          0: pnode   0, vcpus 0-1 ",
             "(XEN)            0000000000000000 - 0000000020000000",
         ]
-        for number, node in self.vnodes.items():
-            lines.append(f"(XEN)          {number}: pnode   {0 if 'table' in self.faults else node['pnode'] or 0}, vcpus 2")
+        for vnode in self.shape.vnodes:
+            pnode = 0 if "table" in self.faults else self.vnodes[vnode.number]["pnode"] or 0
+            # Xen puts a space behind a range that is not the last of the domain's vCPUs.
+            behind = " " * (vnode != self.shape.vnodes[-1])
+            lines.append(f"(XEN)          {vnode.number}: pnode {pnode:3}, vcpus {listed(vnode.cpus)}{behind}")
         limit = self.home_mib * 256 + 256 + sum(node["kib"] // 4 for node in self.vnodes.values()) + self.limit_off
         limit += self.drift
         lines += ["(XEN) General information for domain 0:", "(XEN)     nr_pages=261630 max_pages=4294967295"]
@@ -440,6 +451,18 @@ class PlayedHome:
             bound = {None: "0-3", 0: "0-1", 1: "2-3"}[self.bound.get(declared.number)]
             lines += [f"(XEN)   UNIT{cpu} affinities: hard={{{bound}}} soft={{{bound}}}" for cpu in declared.cpus]
         return "\n".join([*lines, ""])
+
+    def _lists(self) -> list[str]:
+        """Where something of a domain may be left. The last back end of a domain takes its directory along."""
+        living = [str(self.domid)] if self.domid else []
+        said = {
+            "libxl": [*self.stale, *living],
+            "vms": [uuid(int(domid)) for domid in living],
+            "backends": [f'/local/domain/0/backend/{kind}/{domid}/0 = ""' for domid in living for kind in ("console", "vif")],
+            "domains": ["0", *living],
+            "files": [f"userdata-d.{domid}.{uuid(int(domid))}.libxl-json" for domid in ("0", *living)] + ["xenstored"],
+        }
+        return [line for name, rest in said.items() for line in (f"== {name}", *(() if name in self.unanswered else rest))]
 
     def _logs(self, where: str) -> str:
         """What is new in the logs of dom0 or of the guest, which is then no longer."""
@@ -531,19 +554,31 @@ class PlayedHome:
             "== cpus",
             ",".join(map(str, self.cpus())),
         ]
-        lines += ["== numactl", "available: nodes", f"node 0 cpus: 0 1\nnode 0 size: {self.home_mib - HOME_MIB_LESS} MB"]
+        lines += ["== numactl", "available: nodes", f"node 0 cpus: {' '.join(map(str, range(self.home_cpus)))}"]
+        lines.append(f"node 0 size: {self.home_mib - HOME_MIB_LESS} MB")
         for number in nodes[1:]:
-            mib = self.vnodes[number]["kib"] // 1024
-            lines += [f"node {number} cpus: 2 3", f"node {number} size: {mib - 2 * -(-mib // 128)} MB"]
+            mib, cpus = mib_of(self.vnodes[number]), self.shape.vnode(number).cpus if self.vnodes[number]["cpus"] else ()
+            lines += [f"node {number} cpus: {' '.join(map(str, cpus))}", f"node {number} size: {mib - 2 * -(-mib // 128)} MB"]
         lines += self._logs("guest").splitlines()
         lines.append("== driver")
         for number, node in self.vnodes.items():
-            size = f"{node['kib']} of 524288 KiB, target {node['target']} KiB"
-            lines.append(f"vnode {number}: node {number}, {node['state']}, {size}, cpus 2-3")
-            lines.append("  range 0x100000000, 4 blocks of 64 extents, 1 of them memmap, plugged 0-3")
+            size, cpus = f"{node['kib']} of 524288 KiB, target {node['target']} KiB", self.shape.vnode(number).cpus
+            lines.append(f"vnode {number}: node {number}, {node['state']}, {size}, cpus {listed(cpus)}")
+            plugged = listed(range(-(-mib_of(node) // 128)))
+            lines.append(f"  range 0x100000000, 4 blocks of 64 extents, 1 of them memmap, plugged {plugged}")
         return "\n".join([*lines, ""])
 
 
 def mib_of(node: dict[str, Any]) -> int:
     """Memory of a vnode."""
     return int(node["kib"]) // 1024
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Neighbours, as a kernel or libxl lists them."""
+    return "" if not numbers else f"{numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
+
+
+def uuid(domid: int) -> str:
+    """Of a domain; dom0's is nil."""
+    return f"00000000-0000-0000-0000-{domid:012d}"
