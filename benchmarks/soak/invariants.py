@@ -19,18 +19,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from benchmarks.soak import model
-from benchmarks.soak.books import Books, Cpus, number, of_dead
+from benchmarks.soak.books import Books, Cpus, Lists, number
 from benchmarks.soak.model import DONE, Shape, State, There
 from benchmarks.soak.plan import Step
 
 MIB_PAGES = 256
 MIB_KIB = 1024
 
-# numactl -H counts no memmap (2 of 128 MiB that are there whole, or in part) and rounds to MiB.
-MEMMAP_MIB = 2
+# A home's end lies where its kernel put it, and numactl -H rounds to MiB; a vnode's memory comes by extents.
 BLOCK_MIB = 128
 ROUNDED_MIB = 1
 
@@ -41,6 +41,9 @@ KEYS = re.compile(
     r"|guest/node/\d+/(state|current-kb|residual-kb|reason|error|progress-kb|phases)"
 )
 PRIVATE_KEYS = re.compile(r"node|node/\d+(/(pnode|allowed-kb|phases))?|home-limit-kb|phases")
+
+# Those that are written when the domain is created, and by nobody after that.
+STATIC = re.compile(r"nodes|node/\d+/(elastic|start|max-kb|cpus)|node/0/(target-kb|pnode)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +69,7 @@ class Base:
     layout: dict[int, str]
     affinity: dict[int, tuple[Cpus, Cpus]]
     boot: str
+    static: dict[str, str]  # keys that never change
 
     @staticmethod
     def of(books: Books) -> Base:
@@ -80,6 +84,7 @@ class Base:
             dict(books.layout),
             dict(books.affinity),
             books.boot,
+            static_keys(books),
         )
 
     def moved(self, state: State, books: Books) -> Base:
@@ -88,8 +93,16 @@ class Base:
         return dataclasses.replace(self, home=home)
 
 
+def static_keys(books: Books) -> dict[str, str]:
+    """Keys that are as they are for as long as the domain lives."""
+    return {key: text for key, text in {**books.private, **books.keys}.items() if STATIC.fullmatch(key)}
+
+
 def begun(first: Base, base: Base) -> list[str]:
-    """What is other at the beginning of a life than at that of the first one, one line each."""
+    """What is other at the beginning of a life than at that of the first one, one line each.
+
+    Xen gives each life of a guest the same pages of each physical node: so it was in all 71 lives of six runs.
+    """
     found = []
     if base.home_pages != first.home_pages:
         found.append(f"a life begins with {base.home_pages} pages: {base.home_pages - first.home_pages:+d}")
@@ -97,7 +110,18 @@ def begun(first: Base, base: Base) -> list[str]:
         found.append(f"a life begins with a limit of {base.limit_kib} KiB: {base.limit_kib - first.limit_kib:+d}")
     if abs(base.home_mib - first.home_mib) > ROUNDED_MIB:
         found.append(f"numactl -H: a life begins with {base.home_mib} MiB, the first with {first.home_mib}")
+    if base.home != first.home:
+        found.append(f"a life begins with its home elsewhere, by physical node: {base.home}, the first with {first.home}")
+    found += _others("Xen's table has vnode", base.layout, first.layout)
+    found += _others("the affinity of vCPU", base.affinity, first.affinity)
+    found += _others("xenstore:", base.static, first.static)
     return found
+
+
+def _others(what: str, now: Mapping[Any, object], first: Mapping[Any, object]) -> Iterator[str]:
+    for key in sorted({*now, *first}):
+        if now.get(key) != first.get(key):
+            yield f"a life begins with another value: {what} {key}: {now.get(key)}, the first with {first.get(key)}"
 
 
 def kib_of(there: There | None, books: Books) -> int:
@@ -120,12 +144,18 @@ def violations(shape: Shape, base: Base, step: Step, books: Books) -> list[Viola
     found += _limit(shape, base, state, books)
     for vnode in shape.vnodes:
         found += _vnode(state, vnode.number, books)
-    found += _placement(shape, base, state, books)
-    found += _operations(step, books)
-    found += _leftovers(shape, books)
-    found += _availability(shape, state, books)
-    found += _guest(shape, base, step, books)
+    found += _rest(shape, base, step, books)
     return found
+
+
+def _rest(shape: Shape, base: Base, step: Step, books: Books) -> Iterator[Violation]:
+    """All but memory."""
+    yield from _static(shape, base, books)
+    yield from _placement(shape, base, step.after, books)
+    yield from _operations(step, books)
+    yield from _leftovers(shape, books)
+    yield from _availability(shape, step.after, books)
+    yield from _guest(shape, base, step, books)
 
 
 def _pages(shape: Shape, base: Base, step: Step, books: Books) -> Iterator[Violation]:
@@ -146,22 +176,29 @@ def _pages(shape: Shape, base: Base, step: Step, books: Books) -> Iterator[Viola
             yield Violation(f"pnode {node}: the guest has {pages} pages of it: {pages - home - elastic:+d}", late=True)
 
 
-def _limit(shape: Shape, base: Base, state: State, books: Books) -> Iterator[Violation]:
-    """By what the life began with: the toolstack's own key could be off by as much as Xen's limit."""
-    allowed = sum(kib_of(there, books) for there in state.vnodes)
+def _limit(shape: Shape, base: Base, state: State, books: Books, more_kib: int = 0) -> Iterator[Violation]:
+    """By what the life began with: the toolstack's own key could be off by as much as Xen's limit.
+
+    `more_kib`: what a vnode may have and has not. Stock's balloon gets the home's size from libxl, by mem-set only.
+    """
+    allowed = sum(kib_of(there, books) for there in state.vnodes) + more_kib
     home = base.limit_kib - (shape.home_mib - state.home_mib) * MIB_KIB
     said = number(books.private, "home-limit-kb")
     if said != home:
         yield Violation(f"xenstore: home-limit-kb is {said}: {said - home:+d}")
     if books.limit_kib != home + allowed:
         yield Violation(f"Xen's limit is {books.limit_kib} KiB: {books.limit_kib - home - allowed:+d}")
+    if books.memory_target_kib != state.home_mib * MIB_KIB:
+        yield Violation(f"xenstore: memory/target is {books.memory_target_kib}, not {state.home_mib * MIB_KIB}")
 
 
-def _vnode(state: State, vnode: int, books: Books) -> Iterator[Violation]:
+def _vnode(state: State, vnode: int, books: Books, target: int | None = None) -> Iterator[Violation]:
+    """`target`: what it is to have, in KiB, if that is not what it has."""
     there = state.vnode(vnode)
     name = "offline" if there is None else "residual" if there.residual else "online"
     kib = kib_of(there, books)
-    target = 0 if there is None or there.residual else kib
+    if target is None:
+        target = 0 if there is None or there.residual else kib
     pnode = there.pnode if there else None
     guest, driver, listed = f"guest/node/{vnode}", books.driver.get(vnode), books.listed.get(vnode, {})
     residual = number(books.keys, f"{guest}/residual-kb")
@@ -169,7 +206,7 @@ def _vnode(state: State, vnode: int, books: Books) -> Iterator[Violation]:
         "xenstore: state": (books.keys.get(f"{guest}/state", "offline"), name),
         "xenstore: target-kb": (number(books.keys, f"node/{vnode}/target-kb"), target),
         "xenstore: current-kb": (number(books.keys, f"{guest}/current-kb"), kib),
-        "xenstore: allowed-kb": (number(books.private, f"node/{vnode}/allowed-kb"), kib),
+        "xenstore: allowed-kb": (number(books.private, f"node/{vnode}/allowed-kb"), max(kib, target)),
         "xenstore: pnode": (books.private.get(f"node/{vnode}/pnode", ""), "" if pnode is None else str(pnode)),
         "driver: state": (driver.state if driver else "none", name),
         "driver: KiB": (driver.populated_kib if driver else -1, kib),
@@ -193,6 +230,17 @@ def _vnode(state: State, vnode: int, books: Books) -> Iterator[Violation]:
         yield Violation(f"vnode {vnode}: residual-kb is {residual}, and it is {name}")
 
 
+def _static(shape: Shape, base: Base, books: Books) -> Iterator[Violation]:
+    """Keys that are written once: as the configuration has it, and as this life began."""
+    wanted = {**base.static, "nodes": str(1 + len(shape.vnodes))}
+    for vnode in shape.vnodes:
+        wanted |= {f"node/{vnode.number}/elastic": "1", f"node/{vnode.number}/max-kb": str(vnode.max_mib * MIB_KIB)}
+    found = static_keys(books)
+    for key in sorted({*wanted, *found}):
+        if found.get(key) != wanted.get(key):
+            yield Violation(f"xenstore: {key} is {found.get(key)}, not {wanted.get(key)}")
+
+
 def _placement(shape: Shape, base: Base, state: State, books: Books) -> Iterator[Violation]:
     """In Xen a vnode and its vCPUs are where its memory is; of an absent one, and of the home, all is as the life began."""
     for vnode in (0, *(each.number for each in shape.vnodes)):
@@ -200,7 +248,10 @@ def _placement(shape: Shape, base: Base, state: State, books: Books) -> Iterator
         wanted = str(there.pnode) if there else base.layout.get(vnode)
         if wanted is None or books.layout.get(vnode) != wanted:
             yield Violation(f"vnode {vnode}: Xen's table has it on pnode {books.layout.get(vnode)}, not {wanted}")
-        for cpu in shape.vnode(vnode).cpus if vnode else range(shape.home_cpus):
+        own = shape.vnode(vnode).cpus if vnode else tuple(range(shape.home_cpus))
+        if books.vcpus.get(vnode) != own:
+            yield Violation(f"vnode {vnode}: Xen's table has it with vCPUs {books.vcpus.get(vnode)}, not {own}")
+        for cpu in own:
             cpus = books.host_cpus.get(there.pnode, ()) if there else ()
             bound = (cpus, cpus) if there else base.affinity.get(cpu)
             if bound is None or books.affinity.get(cpu) != bound:
@@ -234,9 +285,9 @@ def _known(key: str, known: re.Pattern[str], shape: Shape) -> bool:
 
 
 def _leftovers(shape: Shape, books: Books) -> Iterator[Violation]:
-    for names, where in ((books.domains, "/local/domain"), (books.libxl, "/libxl"), (books.files, "/var/lib/xen")):
-        for name in of_dead(names, books.domid):
-            yield Violation(f"{where}/{name} is of no domain that lives")
+    lists = Lists.of(books)
+    for line in (*lists.silent(), *lists.left()):
+        yield Violation(line)
     for keys, known, where in ((books.keys, KEYS, "vnuma"), (books.private, PRIVATE_KEYS, "/libxl vnuma")):
         for key in sorted(keys):
             if not _known(key, known, shape) and key != "op":
@@ -263,17 +314,30 @@ def _guest(shape: Shape, base: Base, step: Step, books: Books) -> Iterator[Viola
     nodes = (0, *(there.number for there in state.vnodes))
     if books.nodes != nodes:
         yield Violation(f"the guest has nodes {books.nodes}, not {nodes}", late)
-    cpus = set(range(state.home_cpus))
+    of_node: dict[int, Cpus] = {0: tuple(range(state.home_cpus))}
     for there in state.vnodes:
-        cpus |= set() if there.residual else set(shape.vnode(there.number).cpus)
+        of_node[there.number] = () if there.residual else shape.vnode(there.number).cpus
+    cpus = {cpu for own in of_node.values() for cpu in own}
     if set(books.cpus) != cpus:
         yield Violation(f"the guest has CPUs {books.cpus}, not {tuple(sorted(cpus))}", late)
+    for node in sorted({*of_node, *books.node_cpus}):
+        if books.node_cpus.get(node) != of_node.get(node):
+            yield Violation(f"numactl -H: node {node} has CPUs {books.node_cpus.get(node)}, not {of_node.get(node)}", late)
+    yield from _sizes(shape, base, state, books, late)
+
+
+def _sizes(shape: Shape, base: Base, state: State, books: Books, late: bool) -> Iterator[Violation]:
+    """By numactl -H. A vnode has its memory without the struct pages of its blocks, to the extent.
+
+    How many blocks there are depends on how it came to its size: a resize takes extents as they lie, so that one of 320 MiB may
+    have as many blocks as one of 512. The driver says how many.
+    """
     for there in state.vnodes:
-        kib, mib = kib_of(there, books), books.sizes_mib.get(there.number, 0)
-        most = kib // MIB_KIB
-        least = 0 if there.residual else most - MEMMAP_MIB * -(-most // BLOCK_MIB) - MEMMAP_MIB - ROUNDED_MIB
-        if not least <= mib <= most:
-            yield Violation(f"numactl -H: node {there.number} has {mib} MiB, not {least} to {most}", late)
+        mib, driver = books.sizes_mib.get(there.number, 0), books.driver.get(there.number)
+        most = kib_of(there, books) // MIB_KIB
+        wanted = most - (driver.memmap_mib if driver else 0)
+        if not 0 <= mib <= most if there.residual else mib != wanted:
+            yield Violation(f"numactl -H: node {there.number} has {mib} MiB, not {wanted}", late)
     home, less = books.sizes_mib.get(0, 0), shape.home_mib - state.home_mib
     if not abs(home - base.home_mib + less) <= ROUNDED_MIB + (less > 0):
         yield Violation(f"numactl -H: node 0 has {home} MiB, not {base.home_mib - less}", late=True)

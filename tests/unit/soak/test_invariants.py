@@ -66,6 +66,11 @@ def listed(seen: Books, **values: Any) -> Books:
     return dataclasses.replace(seen, listed={**seen.listed, 1: {**seen.listed[1], **values}})
 
 
+def driver(seen: Books, vnode: int = 1, **values: Any) -> Books:
+    """Books with other values of the driver."""
+    return replaced(seen, "driver", {**seen.driver, vnode: dataclasses.replace(seen.driver[vnode], **values)})
+
+
 @pytest.mark.parametrize("state", [ABSENT, THERE, RESIDUAL], ids=["absent", "there", "residual"])
 def test_all_is_well(home: PlayedHome, state: State) -> None:
     base, seen = read_in(home, state)
@@ -99,11 +104,39 @@ PLANTED: dict[str, tuple[Callable[[Books], Books], str, bool]] = {
     "not acknowledged": (lambda b: keyed(b, "keys", "guest/ack-generation", "0"), "guest/ack-generation is 0", False),
     "not done": (lambda b: keyed(b, "keys", "guest/done-generation", None), "guest/done-generation is None", False),
     "an error is left": (lambda b: keyed(b, "keys", "guest/node/1/error", "-12 no"), "an error is left", False),
+    "an unknown key of a vnode": (lambda b: keyed(b, "keys", "guest/node/1/flood", "1"), "no such key is known", False),
     "an unknown key": (lambda b: keyed(b, "keys", "guest/flood", "1"), "no such key is known", False),
     "an unknown private key": (lambda b: keyed(b, "private", "node/1/tmp", "1"), "no such key is known", False),
     "a domain that is gone": (lambda b: dataclasses.replace(b, domains=b.domains | {"99"}), "/local/domain/99", False),
     "its books": (lambda b: dataclasses.replace(b, libxl=b.libxl | {"99"}), "/libxl/99", False),
     "its files": (lambda b: dataclasses.replace(b, files=b.files | {"userdata-l.99.x.y"}), "/var/lib/xen/userdata", False),
+    "a back end of its": (lambda b: replaced(b, "backends", b.backends | {"vif/99"}), "/local/domain/0/backend/vif/99", False),
+    "its configuration": (lambda b: replaced(b, "vms", b.vms | {"ab-99"}), "/vm/ab-99", False),
+    "no domains": (lambda b: replaced(b, "domains", frozenset("0")), "/local/domain has not what lives", False),
+    "not dom0": (lambda b: replaced(b, "domains", frozenset("1")), "/local/domain has not what lives", False),
+    "no domain of libxl": (lambda b: replaced(b, "libxl", frozenset()), "/libxl has not what lives", False),
+    "no files": (lambda b: replaced(b, "files", frozenset()), "/var/lib/xen has not what lives", False),
+    "dom0's files alone": (lambda b: replaced(b, "files", frozenset({"userdata-d.0.x.libxl-json"})),
+                           "/var/lib/xen has not", False),
+    "no back ends": (lambda b: replaced(b, "backends", frozenset()), "/local/domain/0/backend has not what lives", False),
+    "none of them": (lambda b: replaced(b, "vms", frozenset()), "/vm has not what lives", False),
+    "a vnode's vCPUs in Xen's table": (lambda b: changed(b, "vcpus", _1=(2,)),
+                                       "vnode 1: Xen's table has it with vCPUs (2,)", False),
+    "the home's vCPUs in Xen's table": (lambda b: changed(b, "vcpus", _0=(0,)),
+                                        "vnode 0: Xen's table has it with vCPUs", False),
+    "a vnode's CPUs in the guest": (lambda b: changed(b, "node_cpus", _1=(2,)), "numactl -H: node 1 has CPUs (2,)", False),
+    "the home's CPUs in the guest": (lambda b: changed(b, "node_cpus", _0=(0, 1, 2)), "numactl -H: node 0 has CPUs", False),
+    "a node that there is not": (lambda b: changed(b, "node_cpus", _2=()), "numactl -H: node 2 has CPUs (), not None", False),
+    "elastic": (lambda b: keyed(b, "keys", "node/1/elastic", "0"), "xenstore: node/1/elastic is 0, not 1", False),
+    "where it starts": (lambda b: keyed(b, "keys", "node/1/start", "0x0"), "xenstore: node/1/start is 0x0", False),
+    "a start of the home": (lambda b: keyed(b, "keys", "node/0/start", "0x0"),
+                            "xenstore: node/0/start is 0x0, not None", False),
+    "how large it can be": (lambda b: keyed(b, "keys", "node/1/max-kb", "4"), "xenstore: node/1/max-kb is 4", False),
+    "the list of its vCPUs": (lambda b: keyed(b, "keys", "node/1/cpus", None), "xenstore: node/1/cpus is None", False),
+    "how many vnodes": (lambda b: keyed(b, "keys", "nodes", "3"), "xenstore: nodes is 3, not 2", False),
+    "the home's target": (lambda b: keyed(b, "keys", "node/0/target-kb", "4"), "xenstore: node/0/target-kb is 4", False),
+    "the home's physical node": (lambda b: keyed(b, "private", "node/0/pnode", "1"), "xenstore: node/0/pnode is 1", False),
+    "what the balloon is told": (lambda b: replaced(b, "memory_target_kib", 786432), "memory/target is 786432", False),
     "a vCPU not available": (lambda b: changed(b, "availability", _3="offline"), "vCPU 3: availability", False),
     "a vCPU of the home": (lambda b: changed(b, "availability", _1="offline"), "vCPU 1: availability", False),
     "the list's state": (lambda b: listed(b, state="growing"), "vnode-list: state", False),
@@ -114,13 +147,15 @@ PLANTED: dict[str, tuple[Callable[[Books], Books], str, bool]] = {
     "a fault": (lambda b: listed(b, fault="x"), "vnode-list: fault", False),
     "no driver": (lambda b: listed(b, driver=False), "vnode-list: driver", False),
     "an operation under way": (lambda b: listed(b, operation={"kind": "set"}), "an operation is under way", False),
-    "the driver's state": (lambda b: changed(b, "driver", _1=Driver("draining", 262144, 262144)), "driver: state", False),
-    "the driver's memory": (lambda b: changed(b, "driver", _1=Driver("online", 262140, 262144)), "driver: KiB", False),
-    "the driver's target": (lambda b: changed(b, "driver", _1=Driver("online", 262144, 0)), "driver: target", False),
+    "the driver's state": (lambda b: driver(b, state="draining"), "driver: state", False),
+    "the driver's memory": (lambda b: driver(b, populated_kib=262140), "driver: KiB", False),
+    "the driver's target": (lambda b: driver(b, target_kib=0), "driver: target", False),
     "a node too few": (lambda b: changed(b, "nodes", value=(0,)), "the guest has nodes", False),
     "a CPU too few": (lambda b: changed(b, "cpus", value=(0, 1, 2)), "the guest has CPUs", False),
-    "a node too large": (lambda b: changed(b, "sizes_mib", _1=257), "numactl -H: node 1", False),
-    "a node too small": (lambda b: changed(b, "sizes_mib", _1=248), "numactl -H: node 1", False),
+    "a node too large": (lambda b: changed(b, "sizes_mib", _1=253), "numactl -H: node 1", False),
+    "a node too small by an extent": (lambda b: changed(b, "sizes_mib", _1=250),
+                                      "numactl -H: node 1 has 250 MiB, not 252", False),
+    "a node too large by memmap": (lambda b: changed(b, "sizes_mib", _1=254), "numactl -H: node 1 has 254 MiB, not 252", False),
     "a home too small": (lambda b: changed(b, "sizes_mib", _0=b.sizes_mib[0] - 2), "numactl -H: node 0", True),
     "another life": (lambda b: changed(b, "boot", value="x"), "started anew", False),
 }  # fmt: skip
@@ -150,14 +185,50 @@ def test_a_limit_that_drifts_with_what_the_toolstack_says_of_it(home: PlayedHome
 
 @pytest.mark.parametrize(
     ("field", "value", "said"),
-    [("home_pages", 131000, "131000 pages: -22"), ("limit_kib", 525316, "525316 KiB: +4"), ("home_mib", 450, "450 MiB")],
-)
-def test_a_life_begins_as_the_first_one(home: PlayedHome, field: str, value: int, said: str) -> None:
+    [
+        ("home_pages", 131000, "131000 pages: -22"),
+        ("limit_kib", 525316, "525316 KiB: +4"),
+        ("home_mib", 450, "450 MiB"),
+        ("home", {0: 126918, 1: 4104}, "its home elsewhere"),
+        ("layout", {0: "1", 1: "0"}, "Xen's table has vnode 0: 1, the first with 0"),
+        ("layout", {0: "0"}, "Xen's table has vnode 1: None, the first with 0"),
+        ("affinity", {0: ((0, 1, 2, 3), (0, 1)), 1: ((1,), (1,)), 2: ((0, 1, 2, 3),) * 2, 3: ((0, 1, 2, 3),) * 2},
+         "the affinity of vCPU 1: ((1,), (1,))"),
+    ],
+)  # fmt: skip
+def test_a_life_begins_as_the_first_one(home: PlayedHome, field: str, value: object, said: str) -> None:
     base, _ = read_in(home, ABSENT)
     assert invariants.begun(base, base) == []
-    assert invariants.begun(base, dataclasses.replace(base, home_mib=base.home_mib + 1, boot="x", whole={}, home={})) == []
+    assert invariants.begun(base, dataclasses.replace(base, home_mib=base.home_mib + 1, boot="x", whole={})) == []
     (found,) = invariants.begun(base, dataclasses.replace(base, **{field: value}))  # type: ignore[arg-type]
     assert said in found
+
+
+@pytest.mark.parametrize("static", [{"node/1/start": "0x0"}, {"node/1/start": None}, {"node/2/start": "0x0"}])
+def test_a_life_begins_with_the_keys_of_the_first_one(home: PlayedHome, static: dict[str, str]) -> None:
+    base, _ = read_in(home, ABSENT)
+    keys = {key: text for key, text in {**base.static, **static}.items() if text}
+    (found,) = invariants.begun(base, dataclasses.replace(base, static=keys))
+    assert next(iter(static)) in found
+
+
+def test_an_affinity_that_a_life_did_not_begin_with(home: PlayedHome) -> None:
+    """None in Xen's word and none in the base are not the same as one that is right."""
+    base, seen = read_in(home, THERE)
+    base = dataclasses.replace(base, affinity={cpu: bound for cpu, bound in base.affinity.items() if cpu != 1})
+    for each in (seen, replaced(seen, "affinity", {cpu: bound for cpu, bound in seen.affinity.items() if cpu != 1})):
+        (found,) = invariants.violations(SHAPE, base, step_to(THERE), each)
+        assert found.what.startswith("vCPU 1: its affinity")
+
+
+@pytest.mark.parametrize(("blocks", "fine"), [(2, True), (3, False), (1, False)])
+def test_a_size_is_less_by_what_its_blocks_need(home: PlayedHome, blocks: int, fine: bool) -> None:
+    """One of 256 MiB has two blocks as it comes, and more after a resize."""
+    base, seen = read_in(home, THERE)
+    seen = driver(seen, memmap_mib=2 * blocks)
+    assert (invariants.violations(SHAPE, base, step_to(THERE), seen) == []) == fine
+    seen = changed(seen, "sizes_mib", _1=256 - 2 * blocks)
+    assert invariants.violations(SHAPE, base, step_to(THERE), seen) == []
 
 
 def test_cpus_of_the_home_that_vcpu_set_has_taken(home: PlayedHome) -> None:
@@ -165,7 +236,7 @@ def test_cpus_of_the_home_that_vcpu_set_has_taken(home: PlayedHome) -> None:
     home.dom0("xl vcpu-set guest2 1")
     seen, fewer = books_of(read_again(home)), State(512, 1)
     assert invariants.violations(SHAPE, base, step_to(fewer), seen) == []
-    for field, value in (("availability", {**seen.availability, 1: "online"}), ("cpus", (0, 1))):
+    for field, value in (("availability", {**seen.availability, 1: "online"}), ("cpus", (0, 1)), ("node_cpus", {0: (0, 1)})):
         (found,) = invariants.violations(SHAPE, base, step_to(fewer), replaced(seen, field, value))
         assert "CPU" in found.what
 
@@ -189,7 +260,9 @@ def test_an_error_of_what_went_well(home: PlayedHome, name: str) -> None:
 # Of the third of guest4's vnodes: tests of one with a single vnode say nothing of who looks at the first of them only.
 OF_THE_LAST: dict[str, Callable[[Books], Books]] = {
     "vnode 3: an operation is under way": lambda b: replaced(b, "listed", {**b.listed, 3: {**b.listed[3], "operation": {}}}),
-    "vnode 3: driver: state": lambda b: changed(b, "driver", _3=Driver("draining", 131072, 131072)),
+    "vnode 3: driver: state": lambda b: driver(b, 3, state="draining"),
+    "vnode 3: Xen's table has it with vCPUs": lambda b: changed(b, "vcpus", _3=(3, 4)),
+    "xenstore: node/3/start": lambda b: keyed(b, "keys", "node/3/start", "0x0"),
     "numactl -H: node 3": lambda b: changed(b, "sizes_mib", _3=64),
     "vCPU 4: availability": lambda b: changed(b, "availability", _4="offline"),
 }
@@ -236,6 +309,8 @@ def test_mem_set_takes_exactly_what_it_says(home: PlayedHome) -> None:
     less = State(480, 2)
     guest = books_of(read_again(home))
     assert invariants.violations(SHAPE, base, step_to(less, "mem-set"), guest) == []
+    (told,) = invariants.violations(SHAPE, base, step_to(less, "mem-set"), replaced(guest, "memory_target_kib", 524288))
+    assert told.what == "xenstore: memory/target is 524288, not 491520" and not told.late
     off = dataclasses.replace(guest, total=guest.total + 1)
     assert len(invariants.violations(SHAPE, base, step_to(less, "mem-set"), off)) == 1
     assert invariants.violations(SHAPE, base, step_to(ABSENT, "mem-set"), guest) != []
