@@ -13,18 +13,22 @@ guest's nodes and CPUs are none of these after an xl vnode-*, which has waited f
 
 What a life begins with (`Base`) has to be what the first one began with (`begun()`): else what a reboot left of a vnode would
 be taken for home.
+
+Nobody knows what an xl that is killed leads to, but what holds then is known (`at_rest()`): once vnode-list shows nothing under
+way, host and guest agree on what has become of the vnode, and all else is as it was.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
+import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.soak import model
 from benchmarks.soak.books import Books, Cpus, Lists, number
-from benchmarks.soak.model import DONE, Shape, State, There
+from benchmarks.soak.model import DONE, EXTENT_MIB, Operation, Shape, State, There
 from benchmarks.soak.plan import Step
 
 MIB_PAGES = 256
@@ -146,6 +150,51 @@ def violations(shape: Shape, base: Base, step: Step, books: Books) -> list[Viola
         found += _vnode(state, vnode.number, books)
     found += _rest(shape, base, step, books)
     return found
+
+
+def at_rest(shape: Shape, base: Base, before: State, books: Books, inner: Operation) -> list[Violation]:
+    """All that does not hold when an xl has left operation `inner` half-way and vnode-list shows nothing under way.
+
+    vnode-list settles before it lists (xl_vnode_list.c): a record that says of nothing under way is struck out, and one whose
+    guest has failed is announced as its own undoing, which is under way then. So there is no record at rest. The vnode is as it
+    was, or as it was to be. It may be in between only where an undo has failed, too, and the guest says why (`error`): then its
+    target is what it had, and it is allowed the larger of target and memory (vnode_settled_allowance()). All others, and the
+    home, are as they were.
+    """
+    assert inner.vnode is not None
+    vnode, was, to_be = inner.vnode, before.vnode(inner.vnode), model.after(shape, before, inner).vnode(inner.vnode)
+    there = was or to_be
+    assert there is not None
+    sizes = [0 if each is None or each.residual else each.mib for each in (was, to_be)]
+    name, kib = _mostly(vnode, books)
+    now, found, target = before.without_vnode(vnode), list[Violation](), None
+    if name == "residual":
+        now = before.with_vnode(There(vnode, max(there.mib, *sizes), there.pnode, True))
+        if not before.pinned(vnode):
+            found.append(Violation(f"vnode {vnode}: it is residual, and no program holds its pages"))
+    elif name != "offline" or min(sizes) > 0:
+        now = before.with_vnode(There(vnode, kib // MIB_KIB, there.pnode))
+        target = sizes[0] * MIB_KIB
+        if number(books.keys, f"node/{vnode}/target-kb") != target or not books.keys.get(f"guest/node/{vnode}/error"):
+            target = None
+        if not max(min(sizes), EXTENT_MIB) * MIB_KIB <= kib <= max(sizes) * MIB_KIB:
+            found.append(Violation(f"vnode {vnode}: it has {kib} KiB, not {min(sizes)} to {max(sizes)} MiB"))
+        elif target is None and kib not in [MIB_KIB * mib for mib in sizes]:
+            found.append(Violation(f"vnode {vnode}: it has {kib} KiB, of {sizes} MiB, and the guest does not say why"))
+    step = Step(0, Operation("cut", inner=inner), before, now, model.Expected())
+    found += _pages(shape, base, step, books)
+    found += _limit(shape, base, now, books, max((target or 0) - kib_of(now.vnode(vnode), books), 0))
+    for each in shape.vnodes:
+        found += _vnode(now, each.number, books, target if each.number == vnode else None)
+    return found + list(_rest(shape, base, step, books))
+
+
+def _mostly(vnode: int, books: Books) -> tuple[str, int]:
+    """What most of xenstore, the driver and the list say of a vnode: its state, and the KiB that it has."""
+    driver, listed, guest = books.driver.get(vnode), books.listed.get(vnode, {}), f"guest/node/{vnode}"
+    states = (books.keys.get(f"{guest}/state", "offline"), driver.state if driver else "", str(listed.get("state")))
+    sizes = (number(books.keys, f"{guest}/current-kb"), driver.populated_kib if driver else 0, listed.get("actual_kib") or 0)
+    return statistics.mode(states), statistics.mode(sizes)
 
 
 def _rest(shape: Shape, base: Base, step: Step, books: Books) -> Iterator[Violation]:

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.soak import invariants, model
 from benchmarks.soak.books import Books, Driver
 from benchmarks.soak.invariants import Base
-from benchmarks.soak.model import SHAPES, Operation, State, There
+from benchmarks.soak.model import SHAPES, Operation, Shape, State, There
 from benchmarks.soak.plan import Step
 from tests.unit.soak.played import PlayedHome, books_of
 
@@ -345,3 +345,130 @@ def test_an_error_of_what_was_to_fail_may_stay(home: PlayedHome) -> None:
     base, seen = read_in(home, THERE)
     failed = Step(1, model.wrong("crowded", 1), THERE, THERE, model.Expected((3,)))
     assert invariants.violations(SHAPE, base, failed, keyed(seen, "keys", "guest/node/1/error", "-12 need")) == []
+
+
+# --- after an xl that was killed -------------------------------------------------------------------------------------------
+
+ATTACH, DETACH, RESIZE = model.attach(1, 256, 1), model.detach(1), model.resize(1, 128)
+
+
+def at_rest(base: Base, before: State, seen: Books, inner: Operation, shape: Shape = SHAPE) -> list[invariants.Violation]:
+    return invariants.at_rest(shape, base, before, seen, inner)
+
+
+@pytest.mark.parametrize(
+    ("before", "inner", "now"),
+    [(ABSENT, ATTACH, ABSENT), (ABSENT, ATTACH, THERE), (THERE, DETACH, THERE), (THERE, DETACH, ABSENT),
+     (THERE, RESIZE, THERE)],
+)
+def test_a_vnode_at_rest_is_as_it_was_or_as_it_was_to_be(
+    home: PlayedHome, before: State, inner: Operation, now: State
+) -> None:
+    base, seen = read_in(home, now)
+    assert at_rest(base, before, seen, inner) == []
+
+
+# What the vnode of a resize from 256 to 128 MiB, or of an attach of 256, has not, and the words about it.
+@pytest.mark.parametrize(
+    ("before", "inner", "now", "said"),
+    [
+        (THERE, RESIZE, ABSENT, "it has 0 KiB, not 128 to 256 MiB"),
+        (State(512, 2, (There(1, 128, 1),)), model.resize(1, 64), THERE, "it has 262144 KiB, not 64 to 128 MiB"),
+        (ABSENT, model.attach(1, 512, 1), THERE, "the guest does not say why"),
+    ],
+)
+def test_a_vnode_at_rest_that_is_neither(home: PlayedHome, before: State, inner: Operation, now: State, said: str) -> None:
+    base, seen = read_in(home, now)
+    assert any(said in each.what for each in at_rest(base, before, seen, inner))
+
+
+def half(seen: Books, target: int, error: str | None = "-12 no; -12 no") -> Books:
+    """Books of a vnode that stays with 256 MiB as an undo to its target has failed."""
+    seen = keyed(keyed(seen, "keys", "guest/node/1/error", error), "keys", "node/1/target-kb", str(target))
+    seen = driver(listed(seen, target_kib=target), target_kib=target)
+    allowed = max(target, 262144)
+    seen = keyed(seen, "private", "node/1/allowed-kb", str(allowed))
+    return replaced(seen, "limit_kib", seen.limit_kib + allowed - 262144)
+
+
+FULL = State(512, 2, (There(1, 512, 1),))
+
+
+@pytest.mark.parametrize(("before", "inner", "target"), [(FULL, DETACH, 524288), (ABSENT, model.attach(1, 512, 1), 0)])
+def test_a_vnode_in_between_where_the_undo_has_failed(home: PlayedHome, before: State, inner: Operation, target: int) -> None:
+    base, seen = read_in(home, THERE)
+    assert at_rest(base, before, half(seen, target), inner) == []
+    other = half(seen, 524288 - target)  # what it was to be: that is to be undone, and not at rest
+    assert at_rest(base, before, other, inner) != []
+    assert at_rest(base, before, half(seen, target, None), inner) != []
+
+
+def test_a_residual_at_rest(home: PlayedHome) -> None:
+    """There is one where pages are pinned: else they could leave."""
+    base, seen = read_in(home, RESIDUAL)
+    (found,) = at_rest(base, THERE, seen, DETACH)
+    assert found.what == "vnode 1: it is residual, and no program holds its pages"
+    pinned = dataclasses.replace(THERE, programs=(model.Program(1, "pin", 0, 1),))
+    assert at_rest(base, pinned, seen, DETACH) == []
+
+
+@pytest.mark.parametrize("planted", [name for name in PLANTED if name != "an error is left"])
+@pytest.mark.parametrize(("before", "inner"), [(THERE, DETACH), (ABSENT, ATTACH)], ids=["detach", "attach"])
+def test_what_is_off_at_rest_is_found_alone(home: PlayedHome, planted: str, before: State, inner: Operation) -> None:
+    change, said, late = PLANTED[planted]
+    base, seen = read_in(home, THERE)
+    found = at_rest(base, before, change(seen), inner)
+    assert len(found) == 1 and said in found[0].what and found[0].late == late, found
+
+
+def test_at_rest_an_error_may_be_left(home: PlayedHome) -> None:
+    base, seen = read_in(home, THERE)
+    assert at_rest(base, THERE, keyed(seen, "keys", "guest/node/1/error", "-12 no"), DETACH) == []
+
+
+@pytest.mark.parametrize("field", ["pages", "total"])
+def test_a_page_at_rest_is_late(home: PlayedHome, field: str) -> None:
+    base, seen = read_in(home, THERE)
+    off = changed(seen, "pages", _1=seen.pages[1] + 1) if field == "pages" else replaced(seen, "total", seen.total + 1)
+    found = at_rest(base, THERE, off, DETACH)
+    assert found and all(each.late for each in found)
+
+
+def test_at_rest_the_home_is_as_mem_set_has_left_it(home: PlayedHome) -> None:
+    base, _ = read_in(home, ABSENT)
+    home.dom0("xl mem-set guest2 480m")
+    seen = books_of(read_again(home))
+    less = State(480, 2)
+    base = base.moved(less, seen)
+    assert at_rest(base, less, seen, ATTACH) == []
+    assert len(at_rest(base, less, replaced(seen, "total", seen.total + 8), ATTACH)) == 1
+    assert at_rest(base, ABSENT, seen, ATTACH) != []
+
+
+OTHERS: dict[str, Callable[[Books], Books]] = {
+    "vnode 3: xenstore: target-kb": lambda b: keyed(b, "keys", "node/3/target-kb", "0"),
+    "vnode 3: driver: KiB": lambda b: driver(b, 3, populated_kib=4),
+    "vnode 2: Xen's table": lambda b: changed(b, "layout", _2="0"),
+    "vCPU 4: its affinity": lambda b: changed(b, "affinity", _4=((0, 1), (0, 1))),
+    "vCPU 3: availability": lambda b: changed(b, "availability", _3="offline"),
+    "vCPU 2: availability": lambda b: changed(b, "availability", _2="online"),
+    "the guest has CPUs": lambda b: replaced(b, "cpus", (0, 1, 3)),
+}
+
+
+@pytest.mark.parametrize("said", OTHERS)
+def test_at_rest_all_others_are_as_they_were(tmp_path: Path, said: str) -> None:
+    """Of three vnodes the first was detached by an xl that was killed."""
+    shape = SHAPES["guest4"]
+    home = PlayedHome(shape, tmp_path / "log")
+    guest = home.create()
+    base, before = Base.of(books_of(guest)), State(512, 2, tuple(There(vnode, 128, 1) for vnode in (1, 2, 3)))
+    for vnode in (1, 2, 3):
+        home.dom0(f"xl vnode-attach guest4 {vnode} size=128M pnode=1")
+    assert at_rest(base, before, books_of(guest), DETACH, shape) == []
+    home.dom0("xl vnode-detach guest4 1")
+    seen = books_of(guest)
+    assert at_rest(base, before, seen, DETACH, shape) == []
+    (found,) = at_rest(base, before, OTHERS[said](seen), DETACH, shape)
+    assert said in found.what
+    assert at_rest(base, before, seen, model.detach(2), shape) != []
