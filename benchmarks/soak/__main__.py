@@ -180,7 +180,7 @@ def on_rack(
     soak = Soak(LabHome(rack.host(), shape, options.kernel), shape, Logs(rack.logs), wanted=wanted)
     telling.checks[checks.XEN] = checks.of_xen(rack.logs)
     if wanted and not telling.checks[checks.XEN]:
-        return [f"{checks.XEN} are off: this run would check less than it says"]
+        return [f"{checks.XEN} is off: this run checks less than it says"]
     try:
         wrong = soak.begin(steps[0].before)
         if wrong:

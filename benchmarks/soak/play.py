@@ -275,11 +275,11 @@ class Soak:
         if grown > 0 and sum(off.values()) == -grown and max(off.values()) < 0:
             self.bare = {node: pages + off.get(node, 0) for node, pages in self.bare.items()}
             self._maptrack += grown
-            return []
+            return books.leftovers_without_guest(self.home.dom0)
         found = [f"without the guest, pnode {node} has {pages:+d} pages free" for node, pages in sorted(off.items())]
         if grown:
             found.append(f"Xen keeps track of dom0's grants in {grown:+d} pages more, which the free ones do not show")
-        return found
+        return found + books.leftovers_without_guest(self.home.dom0)
 
     def _new_life(self) -> list[str]:
         self._guest = self.home.create()
@@ -458,7 +458,7 @@ class Soak:
             done = _step(self.shape, step.before, inner)
             found, _ = self._look(lambda seen: invariants.violations(self.shape, base, done, seen), self._late_s)
         else:
-            found, _ = self._look(lambda seen: invariants.at_rest(self.shape, base, step, seen), self._late_s)
+            found, _ = self._look(lambda seen: invariants.at_rest(self.shape, base, step.before, seen, inner), self._late_s)
         outcome.wrong += [f"before the clean-up: {each}" for each in found]
 
     def _cut_command(self, operation: Operation, inner: Operation) -> str:

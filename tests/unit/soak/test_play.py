@@ -104,6 +104,7 @@ PLANTED = (
     ("life", (ON,), r"without the guest, pnode 0 has -1 pages free"),
     ("home", (ON, OFF), r"pnode 1: the guest has \d+ pages of it: \+1"),
     ("stale", (Operation("recreate"),), r"/libxl/\d+ is of no domain that lives"),
+    ("stale", (ON,), r"/libxl/\d+ is of no domain that lives"),
     ("line", (ON,), r"alpha-guest2.log: elastic: this should not be"),
     ("complaint", (ON, OFF), r"alpha-guest2.log: .*WARNING: CPU: 0"),
     ("log", (ON,), r"dom0: /var/log/xen/xl-guest2.log: Domain 1 has been destroyed."),
@@ -612,7 +613,7 @@ def test_a_next_life_is_another_domain(monkeypatch: pytest.MonkeyPatch) -> None:
     ("said", "found"),
     [
         ({}, []),
-        ({"create": Done(0, "", "Parsing config\nlibxl: info: x\nlibxl: warning: y: z\n")}, ["xl create: libxl: warning: y: z"]),
+        ({"create": Done(0, "", "Parsing\nlibxl: info: x\nlibxl: warning: y: z\n")}, ["xl create: libxl: warning: y: z"]),
         ({"destroy": Done(0, "", "libxl: error: gone\n")}, ["xl destroy: libxl: error: gone"]),
         ({"destroy": Done(1, "", "no")}, ["xl destroy: exit status 1: no"]),
     ],
