@@ -191,9 +191,9 @@ class PlayedHome:
     def dom0(self, command: str, timeout: float = 60.0) -> Done:  # noqa: PLR0911
         self.typed.append(command)
         if command.startswith("\nname="):
-            return Done(0, self._books())
+            return Done(0, self._books(command))
         if command.startswith('\necho "== logs"'):
-            return Done(0, self._logs("dom0"))
+            return Done(0, self._logs("dom0", command))
         if command.startswith("echo lockdep"):
             return Done(0, "lockdep 0\nkasan 0\n")
         if command.startswith('\necho "== libxl"'):
@@ -386,7 +386,7 @@ class PlayedHome:
             )  # fmt: skip
         return json.dumps([{"domid": self.domid, "name": self.shape.name, "vnodes": vnodes}])
 
-    def _books(self) -> str:
+    def _books(self, command: str) -> str:
         if "garbled" in self.faults:
             return "== domid\nnone\n"
         self.slow = max(self.slow - 1, 0)
@@ -420,7 +420,7 @@ class PlayedHome:
                 lines.append(f'/local/domain/{domid}/cpu/{cpu}/availability = "{state}"')
         lines += ["== memory", f'/local/domain/{domid}/memory/target = "{self.home_mib * 1024}"   (n0,r{domid})']
         lines += ["== vm", f"/vm/{uuid(domid)}", *self._lists(), "== listed", self._listed()]
-        lines += self._logs("dom0").splitlines()
+        lines += self._logs("dom0", command).splitlines()
         self.bound = {
             number: self.bound.get(number, 0) if node["pnode"] is None else node["pnode"]
             for number, node in self.vnodes.items()
@@ -464,10 +464,12 @@ class PlayedHome:
         }
         return [line for name, rest in said.items() for line in (f"== {name}", *(() if name in self.unanswered else rest))]
 
-    def _logs(self, where: str) -> str:
-        """What is new in the logs of dom0 or of the guest, which is then no longer."""
-        said, self.inside[where] = self.inside[where], []
-        lines = ["== logs", *(line for file, text in said if file for line in (f"log 7,1,1 1-1 0 {file}", f" {text}", ""))]
+    def _logs(self, where: str, command: str) -> str:
+        """What is new in the logs of dom0 or of the guest, which is then no longer; and the record that the question leaves."""
+        asked = re.search(r"xenuma: soak asks, [^\"]+", command)
+        said, self.inside[where] = [*self.inside[where], ("", asked[0] if asked else "")], []
+        lines = ["== logs", *((f"log 7,1,1 1-1 0 {XL_LOG}", "") if where == "dom0" else ())]
+        lines += [line for file, text in said if file for line in (f"log 7,1,1 1-1 0 {file}", f" {text}", "")]
         lines += ["== ring", *(f"6,{self.records + at},1,-;{text}" for at, (file, text) in enumerate(said) if not file)]
         self.records += len(said)
         lost, self.lost_records = (self.lost_records, 0) if where == "guest" else (0, self.lost_records)
@@ -487,6 +489,7 @@ class PlayedHome:
         if command.startswith("echo lockdep"):
             lockdep = int("unlocked" not in self.faults)
             return Done(0, "" if "unsaid" in self.faults else f"lockdep {lockdep}\nkasan 700\n")
+            return Done(0, self._told(command))
         if "deaf" in self.faults:
             return Done(255, "", "connection lost")
         if asked := re.match(r"pages=\$\(cat /proc/(\d+)/numa_maps\) .* N(\d+)=", command):
@@ -544,7 +547,7 @@ class PlayedHome:
                 said += f"{number} says mapped: page 3 word 4: 0000000000000001, expected 0000000000000002\n"
         return Done(0, said)
 
-    def _told(self) -> str:
+    def _told(self, command: str) -> str:
         nodes = [0, *(number for number, node in self.vnodes.items() if node["kib"])]
         lines = [
             "== boot",
@@ -560,6 +563,9 @@ class PlayedHome:
             mib, cpus = mib_of(self.vnodes[number]), self.shape.vnode(number).cpus if self.vnodes[number]["cpus"] else ()
             lines += [f"node {number} cpus: {' '.join(map(str, cpus))}", f"node {number} size: {mib - 2 * -(-mib // 128)} MB"]
         lines += self._logs("guest").splitlines()
+            mib = self.vnodes[number]["kib"] // 1024
+            lines += [f"node {number} cpus: 2 3", f"node {number} size: {mib - 2 * -(-mib // 128)} MB"]
+        lines += self._logs("guest", command).splitlines()
         lines.append("== driver")
         for number, node in self.vnodes.items():
             size, cpus = f"{node['kib']} of 524288 KiB, target {node['target']} KiB", self.shape.vnode(number).cpus

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from benchmarks.soak.inside import Said
 from benchmarks.soak.logs import Logs, unexplained, unexplained_inside
 from lab.command import Done
+from lab.errors import Malformed
 
 USUAL = """cpu 2 spinlock event irq 36
 guest2:~# cpu 3 spinlock event irq 41
@@ -31,8 +33,10 @@ do_migrate_range: 58094 callbacks suppressed
 
 
 def nothing(command: str, timeout: float = 60.0) -> Done:
-    """A dom0 without logs."""
-    return Done(0, "== logs\n== ring\nring boot 0 0 9\n")
+    """A dom0 without logs, but for what is asked of it."""
+    asked = re.search(r'echo "<6>(.*)" >/dev/kmsg', command)
+    assert asked
+    return Done(0, f"== logs\n== ring\n14,9,1,-;{asked[1]}\nring boot 0 0 9\n")
 
 
 def test_usual_lines_need_no_explanation() -> None:
@@ -66,6 +70,7 @@ def test_a_line_with_another_one_in_it_is_whole(end: str) -> None:
         "(XENN) Xen BUG at y.c:1",
         "alpha:~# (XEEN) domain_crash called from p2m.c:1",
         "xen-elastic-numa: vnode 2: -12 need 286064 KiB, free elsewhere 23724 KiB",
+        "xenuma: soak asks, a-1 b",
     ],
 )
 def test_others_do(line: str) -> None:
@@ -81,6 +86,21 @@ def test_a_failure_is_said_only_where_one_is_expected() -> None:
 def test_of_a_boot_only_complaints_count() -> None:
     assert unexplained("PCI: System does not support PCI\nBUG: x\n", failing=None, booting=True) == ["BUG: x"]
     assert unexplained("PCI: System does not support PCI\n", failing=None, booting=False) != []
+
+
+def test_a_question_s_own_record_may_be_shown() -> None:
+    """By dom0 once it shows all, and a letter may be there twice."""
+    for text in ("xenuma: soak asks, 0a1b2c3d-17\n", "xennuma: soak asks, 0a1b2c3d-117\n"):
+        assert unexplained(text, failing=None, booting=False) == []
+
+
+def test_dom0_has_a_file_once_it_has_had_a_guest(tmp_path: Path) -> None:
+    logs = Logs(tmp_path)
+    logs.skip(nothing)
+    with pytest.raises(Malformed, match="no file at all"):
+        logs.last(nothing)
+    logs.guest.read(nothing)
+    logs.guest.read(nothing)
 
 
 def test_what_the_hypervisor_says_of_a_boot() -> None:
