@@ -2,8 +2,10 @@
 """Lines that are new in the logs of a rack, its consoles and those inside dom0 and the guest, and those that nothing explains.
 
 The guest's and dom0's kernels show warnings there (loglevel=5), so that any line of theirs needs an explanation: a kind that is
-listed here, or a life that begins, whose boot is searched for complaints only. The hypervisor is asked for its books by debug
-keys, whose reports are there as well; of its lines those count that complain, or have a word of trouble in them.
+listed here, or on the guest's own console a life that ends or begins: of its boot those lines count that complain, have a word
+of trouble, or are of Xen's drivers or ours, unless a boot is known to say them. Dom0 boots no more by then, and so whatever it
+says counts. The hypervisor is asked for its books by debug keys, whose reports are there as well; of its lines those count that
+complain, have a word of trouble in them, or are of what a vCPU of dom0 does, or of a guest's that is in the middle of its life.
 
 What a console does not show is read inside (inside.py). Below /var/log there is little, mostly of the xl that attends the
 guest: each line that is not of a life's end or beginning counts. A kernel's ring has notices and news of all that comes and
@@ -34,12 +36,14 @@ _TIME = re.compile(r"^\[\s*\d+\.\d+\]\s*")
 
 # A letter twice. (No lost one was among the 15,000 lines of one kind that were looked at.)
 _TWICE = re.compile(r"(.)\1")
+HOST = "-console.log"  # what Xen and dom0 share (lab/qemu.py); the other consoles are guests'
 
 READY = "xenuma: guest ready"  # the guest's init, in each life
 
 EXPLAINED = re.compile(
     r"cpu \d+ spinlock event irq \d+"  # each CPU that comes up
     r"|" + READY + r"|Grant table initialized"
+    r"|={20,}"  # before lockdep's report, whose next line is what counts
     r"|hrtimer: interrupt took \d+ ns|clocksource: .*|workqueue: .* hogged CPU.*"  # the emulator's time
 )
 
@@ -50,7 +54,27 @@ UNMOVED = re.compile(
     r"|do_migrate_range: \d+ callbacks suppressed"
 )
 
-_ASKED = re.compile(re.escape(ASKED) + r"\S+")  # shown by a kernel that shows all, as dom0's after lockdep's report
+# Lines of a boot that seem to be trouble, or of Xen's drivers, and are not: of each boot, by all kernels that guests have here.
+BOOT = re.compile(
+    r"Warning: Processor Platform Limit event detected, but not handled\."  # ACPI's: there is no CPUfreq in a guest
+    r"|PCI: Fatal: No config space access function found"  # nor PCI
+    r"|xen:xen_privcmd: No target domain found, blocking all hypercalls"  # nor a domain that it may rule
+    r"|calibrate_delay_direct\(\) failed to get a good estimate for loops_per_jiffy\."  # the emulator's time, rarely
+)
+
+# Of a back end that comes and goes with a life. Linux says it below a warning; but after lockdep's report, which is known, dom0
+# with that kernel shows all. A letter that was there twice is there once.
+BACK_END = re.compile(
+    r"xenbr0: port \d+\(vif\d+\.\d+\) entered (?:blocking|disabled|forwarding) state"
+    r"|vif vif-\d+-\d+ vif\d+\.\d+: (?:entered (?:al+multicast|promiscuous) mode|Guest Rx ready)"
+    r"|vif vif-\d+-\d+ vif\d+\.\d+ \(unregistering\): left (?:al+multicast|promiscuous) mode"
+)
+_ASKED = re.compile(re.escape(ASKED) + r"\S+")  # shown there, too
+
+# Xen's drivers and ours, front ends and back ends: a boot or a stall explains nothing that they say.
+DRIVER = re.compile(
+    r"\bxen[-_:/]\w[-\w]*: |\bxenbus\w*: |\bv(?:if|bd) v(?:if|bd)-\d+-\d+\b|\bvif\d+\.\d+\b|\bCopy fail: "
+)
 
 # What the driver says of an operation that failed, was called off or left a residual, and of which vnode.
 FAILED = re.compile(r"xen[-_]elastic[-_]numa: vnode (\d+): -\d+ .*")
@@ -59,12 +83,32 @@ FAILED = re.compile(r"xen[-_]elastic[-_]numa: vnode (\d+): -\d+ .*")
 STALL = re.compile(r"rcu: INFO: .*(?:stall|self-detected)|watchdog: BUG: soft lockup")
 
 TROUBLE = re.compile(
-    r"\berror|\bfail|\bunexpected|\binvalid|\bcannot\b|\bcan't\b|could not|\bunable\b|\bleak|over-?allocation"
-    r"|\bout of memory|\bdenied|\brefuse|\bcrash|\bwarn|\bassert|\bstuck\b|timed out|\boverflow|\bunderflow|\bcorrupt",
+    r"\berror|\bfail|\bunexpected|\binvalid"
+    r"|\bcannot\b|\bcan't\b|could not|\bunable\b"
+    r"|\bleak|over-?allocation|\bout of memory"
+    r"|\bdenied|\brefuse"
+    r"|\bcrash|\bwarn"
+    r"|\bassert"
+    r"|\bstuck\b"
+    r"|timed out"
+    r"|\boverflow"
+    r"|\bunderflow"
+    r"|\bcorrupt"
+    r"|\bbad\b"
+    r"|mismatch"
+    r"|\blost\b"
+    r"|n't match|inconsistent|\bincorrect"  # of grants, extended state, the p2m
+    r"|\bfatal\b|\bpanic|\babort"
+    r"|\bwrong\b|\billegal\b|\bbogus\b|\bweird\b|\bodd\b"  # as in "Odd p2m page"
+    r"|unhandled|violation|not permitted|not allowed|disallow|\breject"
+    r"|\bexceed|\bout of (?:range|bounds)\b|\btoo (?:many|large|big|small)\b"
+    r"|\bstill in ",  # use, flight, progress
     re.I,
 )
 # Of what a vCPU of a guest does: a hypervisor with checks says it of each that begins.
 OF_VCPU = re.compile(r"\(XEN\) .*\bd[1-9]\d*v\d+ ")
+# Dom0's have all begun.
+OF_DOM0 = re.compile(r"\(XEN\) .*\bd0v\d+\b")
 # And of each that an operation brings up: Linux asks for a register that there is none of.
 COMES_UP = re.compile(r"\(XEN\) .*\bd[1-9]\d*v\d+ RDMSR 0x[0-9a-f]+ unimplemented")
 
@@ -77,12 +121,18 @@ LIFE = re.compile(
 )
 
 
-def unexplained(text: str, failing: int | None, booting: bool) -> list[str]:
+def _plain(text: str) -> str:
+    """Of a console, with Xen's lines whole and their heads as Xen writes them."""
+    return _XEN_HEAD.sub(r"\1(XEN)", _WITHIN.sub("", text))
+
+
+def unexplained(text: str, failing: int | None, booting: bool, host: bool = False) -> list[str]:
     """The lines of a piece of a console that nothing explains.
 
-    `failing`: the vnode of which an operation was to fail, or to be called off; `booting`: a life has ended or begun meanwhile.
+    `failing`: the vnode of which an operation was to fail, or to be called off; `booting`: a life has ended or begun meanwhile;
+    `host`: this is the console of Xen and dom0, which go on.
     """
-    text = _XEN_HEAD.sub(r"\1(XEN)", _WITHIN.sub("", text))
+    text = _plain(text)
     found = [*complaints(text)]
     stalled = False
     for raw in text.splitlines():
@@ -91,18 +141,28 @@ def unexplained(text: str, failing: int | None, booting: bool) -> list[str]:
         if not line or raw.strip() in found or KNOWN.search(line):
             continue
         if XEN.match(line):
-            if TROUBLE.search(line) or (OF_VCPU.search(line) and not booting and not COMES_UP.fullmatch(line)):
+            of_vcpu = OF_VCPU.search(line) and not booting and not COMES_UP.fullmatch(line)
+            if TROUBLE.search(line) or OF_DOM0.search(line) or of_vcpu:
                 found.append(line)
         elif not (
-            booting
-            or stalled
-            or EXPLAINED.fullmatch(line)
+            EXPLAINED.fullmatch(line)
             or UNMOVED.fullmatch(line)
-            or _ASKED.fullmatch(_TWICE.sub(r"\1", line))
             or ((failed := FAILED.fullmatch(line)) and int(failed[1]) == failing)
+            or _ASKED.fullmatch(_TWICE.sub(r"\1", line))
+            or _explained_by_time(line, booting, stalled, host)
         ):
             found.append(line)
     return found
+
+
+def _explained_by_time(line: str, booting: bool, stalled: bool, host: bool) -> bool:
+    """Whether a line that would count at any other time belongs to a life's end or beginning, or to a stall before it."""
+    known = BACK_END.fullmatch(_TWICE.sub(r"\1", line)) if host else BOOT.fullmatch(line)
+    if booting and known:
+        return True
+    if DRIVER.search(line):
+        return False
+    return stalled or (booting and not host and not TROUBLE.search(line))
 
 
 def unexplained_inside(said: Sequence[Said], booting: bool, boots: bool) -> list[str]:
@@ -145,7 +205,9 @@ class Logs:
         """
         added = {log.name: self._growing.added(log, final) for log in self._consoles(self._directory)}
         self.stalls += sum(len(STALL.findall(text)) for text in added.values())
-        found = [f"{name}: {line}" for name, text in added.items() for line in unexplained(text, failing, booting)]
+        found = []
+        for name, text in added.items():
+            found += [f"{name}: {line}" for line in unexplained(text, failing, booting, host=name.endswith(HOST))]
         for inside in (self.dom0, self.guest):
             said, lost = inside.new()
             lines = unexplained_inside(said, booting, boots=booting and inside is self.guest)
@@ -154,6 +216,6 @@ class Logs:
                 found.append(f"{inside.name}: {lost} records of the kernel's ring were overwritten before they were read")
         if booting and not final:
             for told, who in ((READY, "the guest"), ("(XEN) ", "the hypervisor")):
-                if not any(told in _XEN_HEAD.sub(r"\1(XEN)", text) for text in added.values()):
+                if not any(told in _plain(text) for text in added.values()):
                     found.append(f"no console has a word of {who} since the life before this")
         return found

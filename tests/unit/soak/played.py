@@ -485,11 +485,10 @@ class PlayedHome:
     def guest(self, command: str, timeout: float = 60.0) -> Done:  # noqa: PLR0911
         self.asked.append(command)
         if command.startswith('\necho "== boot"'):
-            return Done(0, self._told())
+            return Done(0, self._told(command))
         if command.startswith("echo lockdep"):
             lockdep = int("unlocked" not in self.faults)
             return Done(0, "" if "unsaid" in self.faults else f"lockdep {lockdep}\nkasan 700\n")
-            return Done(0, self._told(command))
         if "deaf" in self.faults:
             return Done(255, "", "connection lost")
         if asked := re.match(r"pages=\$\(cat /proc/(\d+)/numa_maps\) .* N(\d+)=", command):
@@ -562,9 +561,6 @@ class PlayedHome:
         for number in nodes[1:]:
             mib, cpus = mib_of(self.vnodes[number]), self.shape.vnode(number).cpus if self.vnodes[number]["cpus"] else ()
             lines += [f"node {number} cpus: {' '.join(map(str, cpus))}", f"node {number} size: {mib - 2 * -(-mib // 128)} MB"]
-        lines += self._logs("guest").splitlines()
-            mib = self.vnodes[number]["kib"] // 1024
-            lines += [f"node {number} cpus: 2 3", f"node {number} size: {mib - 2 * -(-mib // 128)} MB"]
         lines += self._logs("guest", command).splitlines()
         lines.append("== driver")
         for number, node in self.vnodes.items():

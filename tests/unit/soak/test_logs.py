@@ -70,11 +70,91 @@ def test_a_line_with_another_one_in_it_is_whole(end: str) -> None:
         "(XENN) Xen BUG at y.c:1",
         "alpha:~# (XEEN) domain_crash called from p2m.c:1",
         "xen-elastic-numa: vnode 2: -12 need 286064 KiB, free elsewhere 23724 KiB",
+        "xen-elastic-numa: vnode 1: not usable (-12)",
+        "hotplug: something new",
+        "xen_netback: 5 callbacks suppressed",
         "xenuma: soak asks, a-1 b",
+        "== something new",
     ],
 )
 def test_others_do(line: str) -> None:
     assert len(unexplained(f"{USUAL}{line}\n", failing=1, booting=False)) == 1
+
+
+# Of Xen's sources: one for each word that only it has.
+TROUBLES = """Error while validating
+Unable to grow
+Failed to free it
+unexpected type
+invalid handle
+it cannot be
+it can't be
+it could not be
+leaking 3 pages
+Over-allocation for d25: 131329 > 131328
+out of memory
+denied
+refused
+crashed it
+Warning: x
+Assertion x
+CPU 1 is stuck
+Timed out
+reference count overflow
+reference count underflow
+corrupted
+Bad page 0000000000000002 (ed=ffff)
+type mismatch
+lost a page
+flags 0x1 don't match grant
+inconsistent state
+Incorrect P2M
+Fatal trap
+panic: x
+Aborting
+Wrong page state
+Illegal exitcode
+bogus prod
+Weird state
+Odd p2m page
+Unhandled page fault
+EPT violation 0x1
+GFN 0x1 -> (0x1,1,1) not permitted
+it is not allowed
+disallowed it
+XSM REJECTED 1 -> 2
+count(1) exceeds max(2)
+copy source out of bounds: 1 < 2
+out of range
+too many references
+nr_frames is too large
+too big
+too small
+some grant entries still in use"""
+
+
+@pytest.mark.parametrize("said", TROUBLES.splitlines())
+def test_each_word_of_trouble(said: str) -> None:
+    """A life that ends does not explain it either."""
+    for line in (f"(XEN) mm.c:2378: {said}", f"(XEN) {said}"):
+        for booting in (True, False):
+            assert unexplained(f"{USUAL}{line}\n", failing=None, booting=booting, host=True) == [line]
+
+
+def test_what_is_known_explains_itself_alone() -> None:
+    known = "(XEN) Xen WARN at arch/x86/xstate.c:380"
+    assert unexplained(f"{known}\n", failing=None, booting=False) == []
+    for text in (f"{known}\nsomething new\n", f"something new\n{known}\n"):
+        assert unexplained(text, failing=None, booting=False) == ["something new"]
+
+
+def test_dom0_has_begun_before() -> None:
+    """What one of its vCPUs does counts whatever happens to a guest."""
+    line = "(XEN) grant_table.c:1503:d0v1 handle 0x3"
+    for booting in (True, False):
+        assert unexplained(f"{line}\n", failing=None, booting=booting, host=True) == [line]
+    rdmsr = "(XEN) arch/x86/pv/emul-priv-op.c:1:d0v1 RDMSR 0xc0011028 unimplemented"
+    assert unexplained(f"{rdmsr}\n", failing=None, booting=False) == [rdmsr]
 
 
 def test_a_failure_is_said_only_where_one_is_expected() -> None:
@@ -88,10 +168,124 @@ def test_of_a_boot_only_complaints_count() -> None:
     assert unexplained("PCI: System does not support PCI\n", failing=None, booting=False) != []
 
 
+# As guests of the lab have said it in each life, with the kernel that looks after its locks and without.
+BOOT = """ACPI: No IOAPIC entries present
+Lock dependency validator: Copyright (c) 2006 Red Hat, Inc., Ingo Molnar
+... MAX_LOCK_DEPTH:          48
+ memory used for stack traces: 4224 kB
+ACPI: setting ELCR to 0200 (from ffff)
+cpu 0 spinlock event irq 20
+Grant table initialized
+PCI: Fatal: No config space access function found
+ACPI: OSL: SCI (ACPI GSI 9) not registered
+PCI: System does not support PCI
+Warning: Processor Platform Limit event detected, but not handled.
+Consider compiling CPUfreq support into your kernel.
+calibrate_delay_direct() failed to get a good estimate for loops_per_jiffy.
+Probably due to long platform interrupts. Consider using "lpj=" boot option.
+xen:xen_privcmd: No target domain found, blocking all hypercalls
+xenuma: guest ready
+guest2:~# cpu 2 spinlock event irq 36
+guest2:~# sysrq: Resetting
+"""
+
+DRIVERS = """xen-elastic-numa: vnode 1: Xen took back 510 of 512 pages at pfn 0x40000
+xen_elastic_numa: vnode 1: Xen took back 510 of 512 pages at pfn 0x40000
+xen-elastic-numa: vnode 1: -12 need 286064 KiB
+xen-elastic-numa: cannot write below guest: -28
+xenbus: watching x
+xenbus_probe_frontend: Waiting for devices
+xen:grant_table: g.e. 0x5
+xen/grant-table: max_grant_frames reached
+xen-blkback: backend/vbd/1/51712
+xen_netback: x
+vif vif-1-0: failed to unmap
+vif vif-1-0 vif1.0: x
+vbd vbd-1-51712: x
+br: port 1(vif1.0) x
+Copy fail: nr 1 ret -22"""
+
+
+def test_a_boot_is_a_guest_s() -> None:
+    """Xen and dom0 go on, and have a line for themselves."""
+    assert unexplained(BOOT, failing=None, booting=True) == []
+    found = unexplained(BOOT, failing=None, booting=True, host=True)
+    assert len(found) == len(BOOT.splitlines()) - 4
+    assert unexplained("something new\n", failing=None, booting=True) == []
+    assert unexplained("something new\n", failing=None, booting=True, host=True) == ["something new"]
+
+
+@pytest.mark.parametrize("line", DRIVERS.splitlines())
+def test_a_boot_explains_nothing_that_drivers_say(line: str) -> None:
+    for host in (True, False):
+        assert unexplained(f"{BOOT if not host else ''}{line}\n", failing=None, booting=True, host=host) == [line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PCI: something failed",
+        "Warning: Processor Platform Limit event detected, but not handled. Twice",
+        "PCI: Fatal: x",
+        "xen:xen_privcmd: x",
+    ],
+)
+def test_a_boot_explains_no_trouble(line: str) -> None:
+    assert unexplained(f"{BOOT}{line}\n", failing=None, booting=True) == [line]
+    assert len(unexplained(BOOT, failing=None, booting=False)) == len(BOOT.splitlines()) - 4
+
+
+def test_what_fails_as_a_life_ends_is_of_the_vnode_that_was_to() -> None:
+    line = "xen-elastic-numa: vnode 1: -4 interrupted"
+    assert unexplained(f"{line}\n", failing=1, booting=True) == []
+    assert unexplained(f"{line}\n", failing=2, booting=True) == [line]
+
+
+# As dom0 shows it with a life's end and beginning once lockdep has had its report.
+BACK_ENDS = """xenbr0: port 1(vif1.0) entered blocking state
+xenbr0: port 1(vif1.0) entered disabled state
+vif vif-1-0 vif1.0: entered allmulticast mode
+vif vif-1-0 vif1.0: entered promiscuous mode
+vif vif-1-0 vif1.0: Guest Rx ready
+xenbr0: port 1(vif1.0) entered forwarding state
+vif vif-11-0 vif11.0 (unregistering): left allmulticast mode
+vif vif-11-0 vif11.0 (unregistering): left promiscuous mode
+xennbr0: port 1(vif1.0) entered  disabled state
+"""
+
+
+def test_back_ends_come_and_go_with_a_life() -> None:
+    lines = BACK_ENDS.splitlines()
+    assert unexplained(BACK_ENDS, failing=None, booting=True, host=True) == []
+    assert unexplained(BACK_ENDS, failing=None, booting=False, host=True) == lines
+    assert unexplained(BACK_ENDS, failing=None, booting=True, host=False) == lines
+    for other in ("vif vif-1-0 vif1.0: Guest Rx stalled", f"{lines[0]} twice"):
+        assert unexplained(f"{other}\n", failing=None, booting=True, host=True) == [other]
+
+
 def test_a_question_s_own_record_may_be_shown() -> None:
     """By dom0 once it shows all, and a letter may be there twice."""
     for text in ("xenuma: soak asks, 0a1b2c3d-17\n", "xennuma: soak asks, 0a1b2c3d-117\n"):
-        assert unexplained(text, failing=None, booting=False) == []
+        assert unexplained(text, failing=None, booting=False, host=True) == []
+
+
+def test_which_console_is_the_host_s(tmp_path: Path) -> None:
+    logs = Logs(tmp_path)
+    (tmp_path / "alpha-console.log").write_text("(XEN) x\nvif vif-1-0: failed to unmap\nsomething new\n", encoding="utf-8")
+    (tmp_path / "alpha-guest2.log").write_text("xenuma: guest ready\nsomething new\n", encoding="utf-8")
+    said = ["alpha-console.log: vif vif-1-0: failed to unmap", "alpha-console.log: something new"]
+    assert logs.new(None, booting=True) == said
+
+
+def test_the_last_look_explains_no_more(tmp_path: Path) -> None:
+    logs = Logs(tmp_path)
+    for name in ("console", "guest2"):
+        (tmp_path / f"alpha-{name}.log").write_text("xen-elastic-numa: x\nsomething new", encoding="utf-8")
+    assert logs.last(nothing) == [
+        "alpha-console.log: xen-elastic-numa: x",
+        "alpha-console.log: something new",
+        "alpha-guest2.log: xen-elastic-numa: x",
+    ]
 
 
 def test_dom0_has_a_file_once_it_has_had_a_guest(tmp_path: Path) -> None:
@@ -136,13 +330,28 @@ def test_a_stall_explains_what_follows_but_no_complaint() -> None:
     assert unexplained("Call Trace:\n", failing=None, booting=False) != []
 
 
+def test_a_stall_explains_nothing_before_it() -> None:
+    stall = "rcu: INFO: rcu_sched self-detected stall on CPU\nCall Trace:\n"
+    assert unexplained(f"something new\n{stall}", failing=None, booting=False) == ["something new"]
+
+
+@pytest.mark.parametrize("line", DRIVERS.splitlines())
+def test_a_stall_explains_nothing_that_drivers_say(line: str) -> None:
+    stall = "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [t:1]\n xenbus_thread+0x1/0x2\nWorkqueue: xen-elastic-numa x\n"
+    trace = stall.replace("watchdog: BUG: soft lockup", "rcu: INFO: rcu_sched detected stalls")
+    assert unexplained(f"{trace}{line}\nCall Trace:\n", failing=None, booting=False) == [line]
+
+
 def test_a_known_report_of_upstream_is_known_to_its_end() -> None:
     report = (
+        "======================================================\n"
         "WARNING: possible circular locking dependency detected\n6.12.107-xenuma #1 Not tainted\n------\n"
         "xenstored/65 is trying to acquire lock:\n"
         "ffff8880031a2878 (&priv->lock){+.+.}-{3:3}, at: gntdev_mmap+0x44/0x340\n\nbut task is already holding lock:\n"
     )
     assert unexplained(report, failing=None, booting=False) == []
+    driver = "xen-elastic-numa: cannot write below guest: -28"
+    assert unexplained(f"{report}{driver}\n", failing=None, booting=False) == [driver]
     other = report.replace("gntdev_mmap", "elastic_topo_publish")
     assert len(unexplained(other, failing=None, booting=False)) == 1
 
