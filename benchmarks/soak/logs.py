@@ -11,6 +11,8 @@ What a console does not show is read inside (inside.py). Below /var/log there is
 guest: each line that is not of a life's end or beginning counts. A kernel's ring has notices and news of all that comes and
 goes: of these count those that complain, or have a word of trouble; of a guest's boot those that complain.
 
+What comes when nobody is asked any more, as the host shuts down, is searched for complaints.
+
 A console that says nothing is not read, or is another's: of a life that has begun one has to tell, and the hypervisor's, too.
 """
 
@@ -197,6 +199,11 @@ class Logs:
         """What has come since, of a guest's end too, and is not explained."""
         self.dom0.read(dom0, final=True)
         return self.new(None, booting=True, final=True)
+
+    def ended(self) -> list[str]:
+        """What the consoles complain of that has come since, when there is no dom0 any more to be asked."""
+        added = {log.name: self._growing.added(log, final=True) for log in self._consoles(self._directory)}
+        return [f"{name}: {line}" for name, text in added.items() for line in complaints(_plain(text))]
 
     def new(self, failing: int | None, booting: bool, final: bool = False) -> list[str]:
         """What has come since in whole lines and is not explained, each line with its log's name.

@@ -288,6 +288,19 @@ def test_the_last_look_explains_no_more(tmp_path: Path) -> None:
     ]
 
 
+def test_what_comes_after_the_last_look(tmp_path: Path) -> None:
+    """The host shuts down: what it says then, and what a guest does without a dom0, has no list, but may be a complaint."""
+    logs, log = Logs(tmp_path), tmp_path / "alpha-console.log"
+    log.write_text("WARNING: of before\n", encoding="utf-8")
+    assert logs.last(nothing) == ["alpha-console.log: WARNING: of before"]
+    with log.open("a", encoding="utf-8") as more:
+        more.write("sysrq: Power Off\n(XEN)) Assertion 'x' failed\nreboot: Power down\nBUG: x")
+    (tmp_path / "alpha-guest2.log").write_text("Oops: x\n", encoding="utf-8")
+    found = ["alpha-console.log: (XEN) Assertion 'x' failed", "alpha-console.log: BUG: x", "alpha-guest2.log: Oops: x"]
+    assert logs.ended() == found
+    assert logs.ended() == []
+
+
 def test_dom0_has_a_file_once_it_has_had_a_guest(tmp_path: Path) -> None:
     logs = Logs(tmp_path)
     logs.skip(nothing)
