@@ -173,11 +173,11 @@ def chosen(options: argparse.Namespace, seed: int) -> tuple[Shape, list[Step]]:
 
 
 def on_rack(
-    rack: Rack, options: argparse.Namespace, shape: Shape, steps: Sequence[Step], telling: Telling
+    rack: Rack, options: argparse.Namespace, shape: Shape, steps: Sequence[Step], telling: Telling, *, logs: Logs
 ) -> list[str]:
     """Do the steps. What was wrong."""
     wanted = checks.WANTED if options.kernel else ()
-    soak = Soak(LabHome(rack.host(), shape, options.kernel), shape, Logs(rack.logs), wanted=wanted)
+    soak = Soak(LabHome(rack.host(), shape, options.kernel), shape, logs, wanted=wanted)
     telling.checks[checks.XEN] = checks.of_xen(rack.logs)
     if wanted and not telling.checks[checks.XEN]:
         return [f"{checks.XEN} is off: this run checks less than it says"]
@@ -214,12 +214,13 @@ def run(options: argparse.Namespace, seed: int, say: Callable[[str], object], re
     say(f"soak: seed {seed}, operations {steps[0].number} to {steps[-1].number} of {options.ops}, {shape.name}")
     began = time.monotonic()
     telling: Telling | None = None
+    logs: Logs | None = None
     wrong: list[str] = []
     interrupted = False
     try:
         with rack_of(options) as rack:
-            telling = Telling(steps, rack.logs / "soak.jsonl", say)
-            wrong = on_rack(rack, options, shape, steps, telling)
+            telling, logs = Telling(steps, rack.logs / "soak.jsonl", say), Logs(rack.logs)
+            wrong = on_rack(rack, options, shape, steps, telling, logs=logs)
         wrong += [] if options.use else rack.wrong_ends
     except KeyboardInterrupt:
         interrupted = True
@@ -229,6 +230,8 @@ def run(options: argparse.Namespace, seed: int, say: Callable[[str], object], re
             say(f"soak: no rack, nothing was done: {str(error) or repr(error)}")
             return 1
         wrong = [*found_by(telling), str(error)]
+    if logs and not options.use:  # what dom0 and Xen say as they end, too
+        wrong += logs.ended()
     outcomes = telling.outcomes if telling else []
     if telling and len(steps) == options.ops:
         found = metrics(seed, outcomes, wrong, time.monotonic() - began, len(steps))

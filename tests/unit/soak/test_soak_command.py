@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import collections
+import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,6 +45,11 @@ class Played:
         return soak.run(options, options.seed, self.said.append, self.results)
 
 
+def quick(late_s: float) -> Callable[..., Soak]:
+    """What makes a soak that looks without a pause, and waits so long for what is late."""
+    return functools.partial(Soak, late_s=late_s, look_s=0.0)
+
+
 @pytest.fixture
 def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
     played = Played(tmp_path)
@@ -54,7 +60,7 @@ def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
 
     monkeypatch.setattr(soak, "rack_of", rack_of)
     monkeypatch.setattr(soak, "LabHome", lambda host, shape, kernel: host)
-    monkeypatch.setattr(soak, "Soak", lambda *words, **wanted: Soak(*words, late_s=0.0, look_s=0.0, **wanted))
+    monkeypatch.setattr(soak, "Soak", quick(0.0))
     return played
 
 
@@ -192,7 +198,7 @@ def test_a_rack_that_cannot_be_had_is_told(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_what_was_found_before_a_rack_is_lost_is_told(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(*words: object) -> list[str]:
+    def lost(*words: object, **_: object) -> list[str]:
         telling = words[-1]
         assert isinstance(telling, soak.Telling)
         telling(Outcome(plan(2, 3, SHAPE)[0], wrong=["a page is missing"]))
@@ -205,7 +211,7 @@ def test_what_was_found_before_a_rack_is_lost_is_told(rack: Played, monkeypatch:
 
 
 def test_what_came_late_is_counted(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soak, "Soak", lambda *words, **wanted: Soak(*words, late_s=5.0, look_s=0.0, **wanted))
+    monkeypatch.setattr(soak, "Soak", quick(5.0))
     rack.home.faults.add("slow")
     assert rack.run("--ops", "25") == 0
     journal = [json.loads(line) for line in (rack.logs / "soak.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -341,7 +347,7 @@ def test_what_was_wrong_with_the_beginning_is_told_though_the_guest_does_not_end
 
 
 def test_a_rack_that_is_lost_is_a_violation(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(*_: object) -> None:
+    def lost(*_: object, **__: object) -> None:
         raise OSError("no rack")
 
     monkeypatch.setattr(soak, "on_rack", lost)
@@ -368,6 +374,21 @@ def test_a_rack_that_never_was_is_none(
     last = "soak: interrupted: 0 operations, 0 violations" if status == 130 else "soak: no rack, nothing was done: no rack nix"
     assert rack.said[1:] == [last]
     assert (rack.results / "soak.json").read_bytes() == before and not (rack.results / "earlier").exists()
+
+
+def test_what_the_consoles_say_as_the_rack_ends_counts(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the last look, while dom0 and the hypervisor go down; of a rack that runs on nobody asks."""
+
+    @contextmanager
+    def rack_of(options: object) -> Iterator[Played]:
+        yield rack
+        rack.home.say("[ 99.9] WARNING: CPU: 0 PID: 1 at kernel/reboot.c:1 f+0x1/0x2")
+
+    monkeypatch.setattr(soak, "rack_of", rack_of)
+    assert rack.run("--ops", "3", "--use", "that") == 0
+    rack.home.domid = 0
+    assert rack.run("--ops", "3") == 1
+    assert rack.said[-1] == "soak: 3 operations, 1 violations" and any("kernel/reboot.c:1" in line for line in rack.said)
 
 
 def test_an_earlier_result_is_set_aside(rack: Played) -> None:
