@@ -47,6 +47,8 @@ echo "== listed"; xl vnode-list --json $name || exit 1
 echo "== xen"; xl dmesg -c >/dev/null && xl debug-keys u && xl debug-keys q && xl dmesg
 """
 
+ASK_HEAP = "xl dmesg -c >/dev/null && xl debug-keys u && xl dmesg"
+
 ASK_GUEST = """
 echo "== boot"; cat /proc/sys/kernel/random/boot_id
 echo "== nodes"; cat /sys/devices/system/node/online
@@ -100,7 +102,7 @@ class Books:
     backends: frozenset[str]  # of dom0: kind/domid
     memory_target_kib: int  # of the guest's home, for stock's balloon
     listed: Mapping[int, Mapping[str, Any]]  # xl vnode-list --json
-    free: Mapping[int, int]
+    free: Mapping[int, int]  # pages of a physical node that are free, or dom0's
     pages: Mapping[int, int]  # of the guest
     total: int  # of the guest
     limit_kib: int
@@ -132,6 +134,22 @@ def parse_pages(text: str, domid: int) -> tuple[int, dict[int, int]]:
     if not found:
         raise Malformed(f"no memory of domain {domid} in {text[-600:]!r}")
     return int(found[-1][2]), {int(node): int(pages) for node, pages in _NODE.findall(found[-1][3])}
+
+
+def free_or_dom0s(text: str) -> dict[int, int]:
+    """Pages of each physical node that are free, or dom0's, from the last report of debug key `u`. Raises Malformed.
+
+    Back ends of a guest have pages of dom0, which go to the balloon of its Linux when they end, and come back some time: as
+    other frames, and of another node where Xen would have to take the last ones below its DMA limit (alloc_domheap_pages()).
+    So dom0 has fewer pages at times, or some of another node, and only both together are as they were.
+    """
+    free, (_, dom0) = parse_heap(text), parse_pages(text, 0)
+    return {node: pages + dom0.get(node, 0) for node, pages in free.items()}
+
+
+def without_guest(dom0: Run) -> dict[int, int]:
+    """The same when there is no guest. Raises CommandFailedError, Malformed."""
+    return free_or_dom0s(checked(dom0, ASK_HEAP, 60.0))
 
 
 def parse_limit(text: str, domid: int) -> int:
@@ -223,7 +241,7 @@ def read(guest: ElasticGuest, in_dom0: Inside, in_guest: Inside) -> Books:
             backends=parse_backends(said["backends"]),
             memory_target_kib=number(keys_below(said["memory"], f"/local/domain/{domid}/memory"), "target"),
             listed=parse_vnode_list(said["listed"]),
-            free=parse_heap(said["xen"]),
+            free=free_or_dom0s(said["xen"]),
             pages=pages,
             total=total,
             limit_kib=parse_limit(said["xen"], domid),

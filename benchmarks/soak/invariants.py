@@ -65,7 +65,7 @@ class Violation:
 class Base:
     """What was so when this life of the guest began, or home memory was last moved: pages by physical node."""
 
-    whole: dict[int, int]  # free, and the guest's
+    whole: dict[int, int]  # free, dom0's, and the guest's
     home: dict[int, int]  # the guest's without elastic vnodes
     home_pages: int  # of a home of full size
     home_mib: int  # by numactl -H, of a home of full size
@@ -217,7 +217,7 @@ def _pages(shape: Shape, base: Base, step: Step, books: Books) -> Iterator[Viola
         free, pages = books.free.get(node, 0), books.pages.get(node, 0)
         if free + pages != whole:
             yield Violation(
-                f"pnode {node}: {free} pages free and {pages} the guest's: {free + pages - whole:+d}", late=True
+                f"pnode {node}: {free} pages free or dom0's and {pages} the guest's: {free + pages - whole:+d}", late=True
             )
         home = base.home.get(node, 0)
         elastic = elastic_pages(state, books, node)

@@ -4,9 +4,10 @@
 The first life of a guest after the host's boot warms the host up: dom0's tables grow with the first guest and stay. It also
 counts the calls that each command makes, and the time it takes, so that a plan can say "at 37 % of them". Then the host
 without a guest is measured to the page, and has to be the same each time that it has none: what a life leaves behind is seen
-when it ends. But for one thing: a vCPU of dom0 that maps the first grant of its life is given a page to keep track of them,
-which it keeps, and that may be in any life. The hypervisor counts those pages, so that the host may have as many less, and no
-others.
+when it ends. Pages that are dom0's count as free ones: its balloon gives some, and takes others (books.free_or_dom0s()).
+
+But for one thing: a vCPU of dom0 that maps the first grant of its life is given a page to keep track of them, which it keeps,
+and that may be in any life. The hypervisor counts those pages, so that the host may have as many less, and no others.
 
 `Home` is what this needs of a host; the lab has one (`LabHome`), and unit tests play one.
 """
@@ -32,12 +33,13 @@ from lab.elastic_guest import ElasticGuest
 from lab.errors import LabError, Malformed
 from lab.guest import Guest
 from lab.host import Host
-from lab.hypervisor import dom0_maptrack, pages_off, settled_free_pages
+from lab.hypervisor import dom0_maptrack, settled_free_pages
 from lab.patience import scaled, wait_for
 from lab.pipeline.paths import REPO
 
 COMMAND_S = 240.0  # for one command of xl, which gives up after some 120 s by itself
 SETTLED_S = 90.0  # until an operation that was left half-way has ended
+GONE_S = 30.0  # until all that a guest had is back
 LATE_S = 15.0  # until what an operation leaves on its way has arrived
 MEM_SET_S = 120.0  # stock's balloon goes page by page
 NEXT_LIFE_S = 180.0
@@ -201,7 +203,7 @@ class Soak:
         self._wanted = wanted
         self.calls: dict[str, dict[str, int]] = {}
         self.seconds: dict[str, float] = {}  # that such a command takes, of an idle guest
-        self.bare: dict[int, int] = {}  # free pages of each physical node without a guest
+        self.bare: dict[int, int] = {}  # pages of each physical node that are free or dom0's, without a guest
         self._maptrack = 0  # dom0's pages to keep track of grants, when that was measured
         self.unfinished: Outcome | None = None  # of a step that is being done
         self._late_s, self._look_s = late_s, look_s
@@ -225,7 +227,8 @@ class Soak:
         self._guest = self.home.create()
         self._measure_commands()
         self._leave()
-        self.bare = settled_free_pages(self.home.dom0)
+        settled_free_pages(self.home.dom0)
+        self.bare = books.without_guest(self.home.dom0)
         self._maptrack = dom0_maptrack(self.home.dom0)
         return self._begin_in(state)
 
@@ -270,7 +273,7 @@ class Soak:
         self.home.destroy(guest)
 
     def _missing(self) -> list[str]:
-        off = pages_off(self.home.dom0, self.bare, 30.0 if self._late_s >= 1 else self._late_s)
+        off = self._pages_off(GONE_S if self._late_s >= 1 else self._late_s)
         grown = dom0_maptrack(self.home.dom0) - self._maptrack
         if grown > 0 and sum(off.values()) == -grown and max(off.values()) < 0:
             self.bare = {node: pages + off.get(node, 0) for node, pages in self.bare.items()}
@@ -280,6 +283,16 @@ class Soak:
         if grown:
             found.append(f"Xen keeps track of dom0's grants in {grown:+d} pages more, which the free ones do not show")
         return found + books.leftovers_without_guest(self.home.dom0)
+
+    def _pages_off(self, late_s: float) -> dict[int, int]:
+        """By how many pages each physical node is off what it was without a guest, when they have had time to come back."""
+        began = time.monotonic()
+        while True:
+            now = books.without_guest(self.home.dom0)
+            off = {node: now[node] - pages for node, pages in self.bare.items() if now[node] != pages}
+            if not off or time.monotonic() - began > scaled(late_s):
+                return off
+            time.sleep(self._look_s)
 
     def _new_life(self) -> list[str]:
         self._guest = self.home.create()

@@ -11,6 +11,7 @@
     grants      a domain's back ends run on a vCPU of dom0 that has mapped no grant before
     grants1     the same, with memory of pnode 1
     home        a detach takes a page of the home from pnode 1 for one of the node's
+    balloon     the end of a domain has dom0 give back pages, and take others of pnode 1
     stale       the end of a domain leaves its directory below /libxl
     mute        a guest's console says nothing of a life that begins
     xen         the end of a domain has the hypervisor complain
@@ -95,6 +96,7 @@ class PlayedHome:
         self.lost = dict.fromkeys(HOST_PAGES, 0)  # pages that are nobody's
         self.maptrack = {0: 1, 1: 0}  # pages in which Xen keeps dom0's mapped grants, by physical node
         self.slow = self.between = 0
+        self.dom0_pages = {0: 261630, 1: 0}
         self.stale: list[str] = []
         self.unanswered: set[str] = set()  # questions of the books to which dom0 says nothing
         # What is new in files and in the rings of kernels, which have no file.
@@ -148,6 +150,8 @@ class PlayedHome:
         self.lost[1] -= "twice" in self.faults
         self.maptrack[0] += "grants" in self.faults
         self.maptrack[1] += "grants1" in self.faults
+        if "balloon" in self.faults:
+            self.dom0_pages = {0: self.dom0_pages[0] - 256, 1: self.dom0_pages[1] + 107}
         if "stale" in self.faults:
             self.stale.append(str(self.domid))
         self.domid = 0
@@ -177,7 +181,8 @@ class PlayedHome:
 
     def free(self, pnode: int) -> int:
         """Of the host."""
-        return HOST_PAGES[pnode] - self.pages(pnode) - self.lost[pnode] - self.maptrack[pnode]
+        dom0 = self.dom0_pages[pnode] - (261630 if pnode == 0 else 0)
+        return HOST_PAGES[pnode] - self.pages(pnode) - self.lost[pnode] - self.maptrack[pnode] - dom0
 
     def cpus(self) -> list[int]:
         """Online in the guest."""
@@ -200,6 +205,8 @@ class PlayedHome:
             return Done(0, "\n".join([*self._lists(), ""]))
         if command.startswith("/usr/lib/xen/bin/free-pages"):
             return Done(0, "".join(f"node {node}: {self.free(node)} pages free\n" for node in HOST_PAGES))
+        if command == books.ASK_HEAP:
+            return Done(0, "\n".join([*self._heap(0), ""]))
         if command == "xl dmesg -c >/dev/null && xl debug-keys g && xl dmesg":
             frames = sum(self.maptrack.values())
             return Done(
@@ -426,11 +433,7 @@ class PlayedHome:
             for number, node in self.vnodes.items()
             if node["pnode"] is not None or "bound" in self.faults
         }
-        free = {node: self.free(node) - (node == 1 and self.slow > 0) for node in HOST_PAGES}
-        lines += ["== xen", *(f"(XEN) NODE{node} start->0 size->524288 free->{free[node]}" for node in HOST_PAGES)]
-        lines += ["(XEN) CPU0...1 -> NODE0", "(XEN) CPU2...3 -> NODE1", "(XEN) Memory location of each domain:"]
-        lines += [ "(XEN) d0 (total: 261630):", "(XEN)     Node 0: 261630"]
-        lines += ["(XEN)     Node 1: 0", f"(XEN) d{domid} (total: {sum(map(self.pages, HOST_PAGES))}):"]
+        lines += ["== xen", *self._heap(self.slow), f"(XEN) d{domid} (total: {sum(map(self.pages, HOST_PAGES))}):"]
         lines += [
             *(f"(XEN)     Node {node}: {self.pages(node)}" for node in HOST_PAGES),
             "(XEN)      2 vnodes, 4 vcpus, guest physical layout:",
@@ -451,6 +454,14 @@ class PlayedHome:
             bound = {None: "0-3", 0: "0-1", 1: "2-3"}[self.bound.get(declared.number)]
             lines += [f"(XEN)   UNIT{cpu} affinities: hard={{{bound}}} soft={{{bound}}}" for cpu in declared.cpus]
         return "\n".join([*lines, ""])
+
+    def _heap(self, slow: int) -> list[str]:
+        """What debug key `u` says of the host and of dom0."""
+        free = {node: self.free(node) - (node == 1 and slow > 0) for node in HOST_PAGES}
+        lines = [f"(XEN) NODE{node} start->0 size->524288 free->{free[node]}" for node in HOST_PAGES]
+        lines += ["(XEN) CPU0...1 -> NODE0", "(XEN) CPU2...3 -> NODE1", "(XEN) Memory location of each domain:"]
+        lines += [f"(XEN) d0 (total: {sum(self.dom0_pages.values())}):"]
+        return lines + [f"(XEN)     Node {node}: {pages}" for node, pages in self.dom0_pages.items()]
 
     def _lists(self) -> list[str]:
         """Where something of a domain may be left. The last back end of a domain takes its directory along."""
