@@ -61,6 +61,7 @@ BOOT = re.compile(
     r"Warning: Processor Platform Limit event detected, but not handled\."  # ACPI's: there is no CPUfreq in a guest
     r"|PCI: Fatal: No config space access function found"  # nor PCI
     r"|xen:xen_privcmd: No target domain found, blocking all hypercalls"  # nor a domain that it may rule
+    r"|xenbus_probe_frontend: Waiting for devices to initialise: [\ds.]*"  # a back end is slow; one that never comes is missed
     r"|calibrate_delay_direct\(\) failed to get a good estimate for loops_per_jiffy\."  # the emulator's time, rarely
 )
 
@@ -128,18 +129,25 @@ def _plain(text: str) -> str:
     return _XEN_HEAD.sub(r"\1(XEN)", _WITHIN.sub("", text))
 
 
-def unexplained(text: str, failing: int | None, booting: bool, host: bool = False) -> list[str]:
+def tells_of_a_stall(text: str) -> bool:
+    """Whether a report begins in it that goes on for many lines."""
+    return bool(STALL.search(text) or KNOWN_HEAD.search(text))
+
+
+def unexplained(
+    text: str, failing: int | None, booting: bool, host: bool = False, *, stalled: bool = False
+) -> list[str]:
     """The lines of a piece of a console that nothing explains.
 
     `failing`: the vnode of which an operation was to fail, or to be called off; `booting`: a life has ended or begun meanwhile;
-    `host`: this is the console of Xen and dom0, which go on.
+    `host`: this is the console of Xen and dom0, which go on; `stalled`: the piece before this told of a stall, whose report may
+    go on here.
     """
     text = _plain(text)
     found = [*complaints(text)]
-    stalled = False
     for raw in text.splitlines():
         line = _TIME.sub("", _PROMPT.sub("", raw.replace("\r", ""))).strip()
-        stalled = stalled or bool(STALL.search(line) or KNOWN_HEAD.search(line))
+        stalled = stalled or tells_of_a_stall(line)
         if not line or raw.strip() in found or KNOWN.search(line):
             continue
         if XEN.match(line):
@@ -188,6 +196,7 @@ class Logs:
         self._directory = directory
         self._consoles = list_consoles
         self._growing = Growing()
+        self._stalled: set[str] = set()  # logs whose last piece told of a stall
         self.stalls = 0  # reports of a stall so far, which explain what follows them
 
     def skip(self, dom0: Run) -> None:
@@ -214,7 +223,12 @@ class Logs:
         self.stalls += sum(len(STALL.findall(text)) for text in added.values())
         found = []
         for name, text in added.items():
-            found += [f"{name}: {line}" for line in unexplained(text, failing, booting, host=name.endswith(HOST))]
+            lines = unexplained(text, failing, booting, host=name.endswith(HOST), stalled=name in self._stalled)
+            found += [f"{name}: {line}" for line in lines]
+            if text:  # where nothing was said, the rest is still to come
+                self._stalled.discard(name)
+            if tells_of_a_stall(text):
+                self._stalled.add(name)
         for inside in (self.dom0, self.guest):
             said, lost = inside.new()
             lines = unexplained_inside(said, booting, boots=booting and inside is self.guest)

@@ -183,6 +183,7 @@ Warning: Processor Platform Limit event detected, but not handled.
 Consider compiling CPUfreq support into your kernel.
 calibrate_delay_direct() failed to get a good estimate for loops_per_jiffy.
 Probably due to long platform interrupts. Consider using "lpj=" boot option.
+xenbus_probe_frontend: Waiting for devices to initialise: 25s...20s...
 xen:xen_privcmd: No target domain found, blocking all hypercalls
 xenuma: guest ready
 guest2:~# cpu 2 spinlock event irq 36
@@ -194,7 +195,7 @@ xen_elastic_numa: vnode 1: Xen took back 510 of 512 pages at pfn 0x40000
 xen-elastic-numa: vnode 1: -12 need 286064 KiB
 xen-elastic-numa: cannot write below guest: -28
 xenbus: watching x
-xenbus_probe_frontend: Waiting for devices
+xenbus_probe_frontend: Timeout connecting to device: device/vif/0 (local state 3, remote state 1)
 xen:grant_table: g.e. 0x5
 xen/grant-table: max_grant_frames reached
 xen-blkback: backend/vbd/1/51712
@@ -341,6 +342,32 @@ def test_a_stall_explains_what_follows_but_no_complaint() -> None:
     assert unexplained(stall, failing=None, booting=False) == []
     assert unexplained(f"{stall}BUG: x\n", failing=None, booting=False) == ["BUG: x"]
     assert unexplained("Call Trace:\n", failing=None, booting=False) != []
+
+
+def test_a_stall_s_report_may_come_in_two_pieces(tmp_path: Path) -> None:
+    """It is copied while it is written. The piece after the next one is none of it, and another console has no part in it."""
+    guest, other, logs = tmp_path / "alpha-guest2.log", tmp_path / "alpha-guest4.log", Logs(tmp_path)
+    guest.write_text("rcu: INFO: rcu_sched self-detected stall on CPU\n", encoding="utf-8")
+    other.write_text("", encoding="utf-8")
+    assert logs.new(None, False) == [] == logs.new(None, False), "nothing has come yet"
+    for text, found in (
+        ("Call Trace:\n <TASK>\n", []),
+        ("Call Trace:\n", ["alpha-guest2.log: Call Trace:"]),
+    ):
+        with guest.open("a", encoding="utf-8") as log:
+            log.write(text)
+        assert logs.new(None, False) == found
+    with guest.open("a", encoding="utf-8") as log:
+        log.write("watchdog: BUG: soft lockup - CPU#1 stuck\n")
+    logs.new(None, False)
+    for console in (guest, other):
+        more = "xen-elastic-numa: cannot write below guest: -28\nf+0x1/0x2\n"
+        console.write_text(console.read_text(encoding="utf-8") + more, encoding="utf-8")
+    assert sorted(logs.new(None, False)) == [
+        "alpha-guest2.log: xen-elastic-numa: cannot write below guest: -28",
+        "alpha-guest4.log: f+0x1/0x2",
+        "alpha-guest4.log: xen-elastic-numa: cannot write below guest: -28",
+    ]
 
 
 def test_a_stall_explains_nothing_before_it() -> None:
