@@ -120,13 +120,14 @@ class Guest(ElasticGuest):
             self._ssh.disconnect()
             self._ssh = None
 
-    def destroy(self) -> None:
-        """Destroy the domain; no error if it is gone already."""
+    def destroy(self) -> Done:
+        """Destroy the domain; no error if it is gone already. What xl has said, and ended with."""
         self.disconnect()
         result = self.host.run(["xl", "destroy", self.name])
         if result.status and self.host.run(["xl", "domid", self.name]).status == 0:
             raise LabError(f"guest {self} could not be destroyed: {result.err.strip()}")
         self.host.forget(self)
+        return result
 
     def shutdown(self, timeout: float = 60) -> None:
         """Ask the guest to power off and wait until it is gone."""

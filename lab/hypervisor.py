@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from lab.command import Run, checked
 from lab.errors import LabError, Malformed
@@ -172,17 +172,27 @@ def settled_free_pages(dom0: Run, seconds: float = 30.0) -> dict[int, int]:
     return parse_spare(done.out)
 
 
-def pages_off(dom0: Run, wanted: Mapping[int, int], seconds: float = 15.0) -> dict[int, int]:
+def spare_pages(dom0: Run) -> dict[int, int]:
+    """Free pages of each physical node, without what dom0's balloon has. Raises as checked(), Malformed."""
+    return parse_spare(checked(dom0, FREE_PAGES))
+
+
+def pages_off(
+    dom0: Run,
+    wanted: Mapping[int, int],
+    seconds: float = 15.0,
+    ask: Callable[[Run], Mapping[int, int]] = spare_pages,
+) -> dict[int, int]:
     """By how many pages the free memory of each physical node is off `wanted`, of those where it is: {} if of none.
 
     What an operation needs for itself, an event channel of the tool or a page on its way through a back end, is freed a
     little after it: this asks again, for up to `seconds`, until not one page is off. As settled_free_pages(), from which
-    `wanted` is, it counts what dom0's balloon has as dom0's.
+    `wanted` is, it counts what dom0's balloon has as dom0's. `ask`: another count, of which `wanted` is then.
     """
     seconds = scaled(seconds)
     began = time.monotonic()
     while True:
-        now = parse_spare(checked(dom0, FREE_PAGES))
+        now = ask(dom0)
         off = {node: now[node] - pages for node, pages in wanted.items() if now[node] != pages}
         if not off or time.monotonic() - began > seconds:
             return off

@@ -140,8 +140,8 @@ def free_or_dom0s(text: str) -> dict[int, int]:
     """Pages of each physical node that are free, or dom0's, from the last report of debug key `u`. Raises Malformed.
 
     Back ends of a guest have pages of dom0, which go to the balloon of its Linux when they end, and come back some time: as
-    other frames, and of another node where Xen would have to take the last ones below its DMA limit (alloc_domheap_pages()).
-    So dom0 has fewer pages at times, or some of another node, and only both together are as they were.
+    other frames. These may be of another node: alloc_domheap_pages() would rather take them there than below its DMA limit. So
+    dom0 has fewer pages at times, or some of another node, and only both together are as they were.
     """
     free, (_, dom0) = parse_heap(text), parse_pages(text, 0)
     return {node: pages + dom0.get(node, 0) for node, pages in free.items()}

@@ -33,7 +33,7 @@ from lab.elastic_guest import ElasticGuest
 from lab.errors import LabError, Malformed
 from lab.guest import Guest
 from lab.host import Host
-from lab.hypervisor import dom0_maptrack, settled_free_pages
+from lab.hypervisor import dom0_maptrack, pages_off, settled_free_pages
 from lab.patience import scaled, wait_for
 from lab.pipeline.paths import REPO
 
@@ -136,12 +136,10 @@ class LabHome:
 
     def destroy(self, guest: ElasticGuest) -> None:
         assert isinstance(guest, Guest)
-        guest.disconnect()
-        done = self.dom0(guest.command("destroy"), COMMAND_S)
+        done = guest.destroy()
         self._complaints += [f"xl destroy: {line}" for line in COMPLAINT.findall(done.err)]
         if done.status:
             self._complaints.append(f"xl destroy: exit status {done.status}: {done.text.strip()}")
-        guest.destroy()
 
     def complaints(self) -> list[str]:
         found, self._complaints = self._complaints, []
@@ -273,7 +271,8 @@ class Soak:
         self.home.destroy(guest)
 
     def _missing(self) -> list[str]:
-        off = self._pages_off(GONE_S if self._late_s >= 1 else self._late_s)
+        late_s = GONE_S if self._late_s >= 1 else self._late_s
+        off = pages_off(self.home.dom0, self.bare, late_s, books.without_guest)
         grown = dom0_maptrack(self.home.dom0) - self._maptrack
         if grown > 0 and sum(off.values()) == -grown and max(off.values()) < 0:
             self.bare = {node: pages + off.get(node, 0) for node, pages in self.bare.items()}
@@ -283,16 +282,6 @@ class Soak:
         if grown:
             found.append(f"Xen keeps track of dom0's grants in {grown:+d} pages more, which the free ones do not show")
         return found + books.leftovers_without_guest(self.home.dom0)
-
-    def _pages_off(self, late_s: float) -> dict[int, int]:
-        """By how many pages each physical node is off what it was without a guest, when they have had time to come back."""
-        began = time.monotonic()
-        while True:
-            now = books.without_guest(self.home.dom0)
-            off = {node: now[node] - pages for node, pages in self.bare.items() if now[node] != pages}
-            if not off or time.monotonic() - began > scaled(late_s):
-                return off
-            time.sleep(self._look_s)
 
     def _new_life(self) -> list[str]:
         self._guest = self.home.create()

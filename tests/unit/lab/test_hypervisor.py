@@ -179,6 +179,8 @@ def test_pages_are_waited_for_to_the_last(
         return Done(0, f"node 0: {next(answers)} pages free\n")
 
     assert hypervisor.pages_off(dom0, {0: 17}, 0.02 if off else 60) == off
+    again = iter(heaps)
+    assert hypervisor.pages_off(dom0, {0: 17}, 0.02 if off else 60, lambda _: {0: next(again)}) == off
 
 
 CONSOLE = """(XEN) d4v1 DSM: hypercall 32, operation 11, is refused on this host\r
