@@ -147,9 +147,15 @@ def free_or_dom0s(text: str) -> dict[int, int]:
     return {node: pages + dom0.get(node, 0) for node, pages in free.items()}
 
 
+def of_host(dom0: Run) -> tuple[dict[int, int], int]:
+    """Pages of each physical node that are free or dom0's, and how many are dom0's. Raises CommandFailedError, Malformed."""
+    said = checked(dom0, ASK_HEAP, 60.0)
+    return free_or_dom0s(said), parse_pages(said, 0)[0]
+
+
 def without_guest(dom0: Run) -> dict[int, int]:
-    """The same when there is no guest. Raises CommandFailedError, Malformed."""
-    return free_or_dom0s(checked(dom0, ASK_HEAP, 60.0))
+    """Pages of each physical node that are free or dom0's. Raises CommandFailedError, Malformed."""
+    return of_host(dom0)[0]
 
 
 def parse_limit(text: str, domid: int) -> int:

@@ -75,6 +75,10 @@ class _Read:
     lines: int
 
 
+class RingLostError(Malformed):
+    """The record of this question is not among those that were read: the ring was overwritten meanwhile, or cannot be read."""
+
+
 class Said(NamedTuple):
     """A line, and the file that has it; none: the kernel's ring."""
 
@@ -114,12 +118,19 @@ class Inside:
         try:
             self._take_files(said["logs"], final)
             self._take_ring(said["ring"])
+        except RingLostError:
+            raise
         except (KeyError, ValueError) as error:
             raise Malformed(f"the logs in {self.name}: {error!r}: {sorted(said)}") from error
 
     def read(self, run: Run, final: bool = False) -> None:
-        """Ask for them alone. Raises CommandFailedError, Malformed."""
-        self.take(sections(checked(run, self.ask(), 60.0)), final)
+        """Ask for them alone; once more if the ring was overwritten meanwhile. Raises CommandFailedError, Malformed."""
+        for once_more in (True, False):
+            try:
+                return self.take(sections(checked(run, self.ask(), 60.0)), final)
+            except RingLostError:
+                if not once_more:
+                    raise
 
     def new(self) -> tuple[list[Said], int]:
         """What was taken since this was last asked, and how many of the kernel's records nobody has read."""
@@ -155,7 +166,7 @@ class Inside:
             raise ValueError(end)
         texts = [record[1] for record in map(_RECORD.fullmatch, records) if record]
         if self._own not in texts:
-            raise ValueError("the ring could not be read to its end: it has not the record of this question")
+            raise RingLostError(f"{self.name}: the ring could not be read to its end: it has not the record of this question")
         self._boot, at, first, last = match[1], int(match[2]), int(match[3]), int(match[4])
         self._next = last + 1
         self._lost += max(first - at, 0)

@@ -76,7 +76,7 @@ _ASKED = re.compile(re.escape(ASKED) + r"\S+")  # shown there, too
 
 # Xen's drivers and ours, front ends and back ends: a boot or a stall explains nothing that they say.
 DRIVER = re.compile(
-    r"\bxen[-_:/]\w[-\w]*: |\bxenbus\w*: |\bv(?:if|bd) v(?:if|bd)-\d+-\d+\b|\bvif\d+\.\d+\b|\bCopy fail: "
+    r"\bxen[-_:/]\w[-\w]*: |\bxenbus\w*: |\bv(?:if|bd) v(?:if|bd)-\d+|\bnet eth\d+: |\bvif\d+\.\d+\b|\bCopy fail: "
 )
 
 # What the driver says of an operation that failed, was called off or left a residual, and of which vnode.
@@ -90,6 +90,7 @@ TROUBLE = re.compile(
     r"|\bcannot\b|\bcan't\b|could not|\bunable\b"
     r"|\bleak|over-?allocation|\bout of memory"
     r"|\bdenied|\brefuse"
+    r"|messages dropped"  # by printk, which had no time to show them
     r"|\bcrash|\bwarn"
     r"|\bassert"
     r"|\bstuck\b"
@@ -209,6 +210,11 @@ class Logs:
         self.dom0.read(dom0, final=True)
         return self.new(None, booting=True, final=True)
 
+    def of_guest(self, guest: Run) -> list[str]:
+        """What the guest's own logs have, before a life of it ends that goes on until then."""
+        self.guest.read(guest)
+        return self._inside(self.guest, booting=False)
+
     def ended(self) -> list[str]:
         """What the consoles complain of that has come since, when there is no dom0 any more to be asked."""
         added = {log.name: self._growing.added(log, final=True) for log in self._consoles(self._directory)}
@@ -230,13 +236,17 @@ class Logs:
             if tells_of_a_stall(text):
                 self._stalled.add(name)
         for inside in (self.dom0, self.guest):
-            said, lost = inside.new()
-            lines = unexplained_inside(said, booting, boots=booting and inside is self.guest)
-            found += [f"{inside.name}: {line}" for line in lines]
-            if lost:
-                found.append(f"{inside.name}: {lost} records of the kernel's ring were overwritten before they were read")
+            found += self._inside(inside, booting)
         if booting and not final:
             for told, who in ((READY, "the guest"), ("(XEN) ", "the hypervisor")):
                 if not any(told in _plain(text) for text in added.values()):
                     found.append(f"no console has a word of {who} since the life before this")
+        return found
+
+    def _inside(self, inside: Inside, booting: bool) -> list[str]:
+        said, lost = inside.new()
+        lines = unexplained_inside(said, booting, boots=booting and inside is self.guest)
+        found = [f"{inside.name}: {line}" for line in lines]
+        if lost:
+            found.append(f"{inside.name}: {lost} records of the kernel's ring were overwritten before they were read")
         return found

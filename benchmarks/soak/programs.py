@@ -86,9 +86,14 @@ def start(guest: Run, program: Program) -> int:
     wait_for(f"program {program.number} ({program.kind}) has its memory", READY_S, is_ready)
     if program.kind in model.MOVABLE and program.node is not None:
         there, whole = pages_on(guest, pid, program.node), program.mib * PAGES_OF_MIB
-        if there < whole // 2:
+        if there < enough(program):
             raise WrongProgram(f"program {program.number} ({program.kind}): {there} of {whole} pages on node {program.node}")
     return pid
+
+
+def enough(program: Program) -> int:
+    """So many pages are of what it has asked for, not of its libraries alone."""
+    return program.mib * PAGES_OF_MIB // 2
 
 
 def pages_on(guest: Run, pid: int, node: int) -> int:

@@ -50,6 +50,16 @@
     mutters     an xl that has done what it was to do complains of something
     grumbles    the xl that destroys a guest complains of something
     elsewhere   what a program was to have on a node is elsewhere
+    libraries   what a program has on a node is less than it has asked for
+    claims      an xl that is killed before it has told the guest ends with 0
+    goes on     an xl that is told to give up says so, and the guest goes on
+    fails       the same, and the guest says why it did
+    sticks      one that says that it had not begun has attached the node
+    keeps       the end of a domain leaves pages of dom0 with its balloon, which are free
+    sobs        a program that ends has the guest's kernel tell of it
+    moves       dom0's balloon gives back a page each time that the host is asked, four times
+    overwrites  the guest's ring is overwritten while it is read, once
+    overruns    the same, again and again
     unlocked    lockdep has turned itself off in the guest
     unsaid      nobody can tell what its kernel checks
 """
@@ -96,6 +106,7 @@ class PlayedHome:
         self.lost = dict.fromkeys(HOST_PAGES, 0)  # pages that are nobody's
         self.maptrack = {0: 1, 1: 0}  # pages in which Xen keeps dom0's mapped grants, by physical node
         self.slow = self.between = 0
+        self.moves = 4  # that dom0's balloon still makes
         self.dom0_pages = {0: 261630, 1: 0}
         self.stale: list[str] = []
         self.unanswered: set[str] = set()  # questions of the books to which dom0 says nothing
@@ -152,6 +163,8 @@ class PlayedHome:
         self.maptrack[1] += "grants1" in self.faults
         if "balloon" in self.faults:
             self.dom0_pages = {0: self.dom0_pages[0] - 256, 1: self.dom0_pages[1] + 107}
+        if "keeps" in self.faults:
+            self.dom0_pages = {0: self.dom0_pages[0] - 1025, 1: 0}
         if "stale" in self.faults:
             self.stale.append(str(self.domid))
         self.domid = 0
@@ -205,6 +218,10 @@ class PlayedHome:
             return Done(0, "\n".join([*self._lists(), ""]))
         if command.startswith("/usr/lib/xen/bin/free-pages"):
             return Done(0, "".join(f"node {node}: {self.free(node)} pages free\n" for node in HOST_PAGES))
+        if command == books.ASK_HEAP and "moves" in self.faults and self.moves:
+            self.moves -= 1  # between two lines of the report
+            self.dom0_pages[0] -= 1
+            return Done(0, "\n".join([*self._heap(0), ""]).replace(f"Node 0: {self.dom0_pages[0]}", "Node 0: 1"))
         if command == books.ASK_HEAP:
             return Done(0, "\n".join([*self._heap(0), ""]))
         if command == "xl dmesg -c >/dev/null && xl debug-keys g && xl dmesg":
@@ -246,7 +263,10 @@ class PlayedHome:
         self.lost[1] -= self.between
         self.between = 0
         if far < AT_ONCE:
-            return Done(status, "", "")
+            sticks = "sticks" in self.faults
+            node |= self._wanted(name, number, words, options) if sticks else {}
+            status = 3 if sticks else 0 if "claims" in self.faults else status
+            return Done(status, "", "libxl: cancelled before it began" if sticks else "")
         if "idles" in self.faults and "--no-wait" in words:
             return Done(0, "", "")
         self.generation += 1
@@ -260,7 +280,9 @@ class PlayedHome:
             node |= {"state": "residual", "kib": RESIDUAL_KIB, "residual": RESIDUAL_KIB, "target": 0, "cpus": False}
             return Done(5, "", f"libxl: vnode {number}: {RESIDUAL_KIB} KiB could not leave: pinned: 24 pages")
         if far < OVER or "--no-wait" in words:
-            self.flight = (number, dict(node) if status == 6 else then)
+            goes_on = self.faults.intersection(("goes on", "fails"))
+            self.flight = (number, dict(node) if status == 6 and not goes_on else then)
+            self.errors |= {number: "-16 no way back"} if "fails" in self.faults else {}
             self.between = 512 * ("between" in self.faults)
             self.lost[1] += self.between
             return Done(6 if "nowait" in self.faults and "--no-wait" in words else status, "", "")
@@ -478,6 +500,9 @@ class PlayedHome:
     def _logs(self, where: str, command: str) -> str:
         """What is new in the logs of dom0 or of the guest, which is then no longer; and the record that the question leaves."""
         asked = re.search(r"xenuma: soak asks, [^\"]+", command)
+        if where == "guest" and self.faults.intersection(("overwrites", "overruns")):
+            self.faults.discard("overwrites")
+            asked = None
         said, self.inside[where] = [*self.inside[where], ("", asked[0] if asked else "")], []
         lines = ["== logs", *((f"log 7,1,1 1-1 0 {XL_LOG}", "") if where == "dom0" else ())]
         lines += [line for file, text in said if file for line in (f"log 7,1,1 1-1 0 {file}", f" {text}", "")]
@@ -497,6 +522,8 @@ class PlayedHome:
         self.asked.append(command)
         if command.startswith('\necho "== boot"'):
             return Done(0, self._told(command))
+        if command.startswith('\necho "== logs"'):
+            return Done(0, self._logs("guest", command))
         if command.startswith("echo lockdep"):
             lockdep = int("unlocked" not in self.faults)
             return Done(0, "" if "unsaid" in self.faults else f"lockdep {lockdep}\nkasan 700\n")
@@ -510,6 +537,8 @@ class PlayedHome:
             return self._start(started[1], shlex.split(left.sub(lambda match: str(self._free_mib() - int(match[1])), words)))
         if killed := re.match(r"kill -TERM (\d+)", command):
             self.programs[int(killed[1])]["runs"] = False
+            if "sobs" in self.faults:
+                self.inside["guest"].append(("", "memcheck[9]: failed to go quietly"))
             return Done(0, "")
         if alive := re.fullmatch(r"\[ -e /proc/(\d+) \]", command):
             return Done(0 if self.programs[int(alive[1])]["runs"] else 1, "")
@@ -532,7 +561,7 @@ class PlayedHome:
         """Of a program, on a node of the guest."""
         program = self.programs[pid]
         gone = "elsewhere" in self.faults or program["node"] != str(node) or not self.vnodes[node]["kib"]
-        return 0 if gone else 256 * int(program["mib"])
+        return 0 if gone else 250 if "libraries" in self.faults else 256 * int(program["mib"])
 
     def _output(self, output: str) -> Done:
         (program,) = (each for each in self.programs.values() if each["output"] == output)

@@ -203,6 +203,10 @@ xen_netback: x
 vif vif-1-0: failed to unmap
 vif vif-1-0 vif1.0: x
 vbd vbd-1-51712: x
+vif vif-0: x
+vif vif-0 eth0: x
+vbd vbd-51712: x
+net eth0: rx->offset: 0, size: -1
 br: port 1(vif1.0) x
 Copy fail: nr 1 ret -22"""
 
@@ -226,6 +230,7 @@ def test_a_boot_explains_nothing_that_drivers_say(line: str) -> None:
     "line",
     [
         "PCI: something failed",
+        "** 12 printk messages dropped **",
         "Warning: Processor Platform Limit event detected, but not handled. Twice",
         "PCI: Fatal: x",
         "xen:xen_privcmd: x",

@@ -97,6 +97,22 @@ SENT_ON = Operation("cut", inner=ON, how="no-wait", then="finish")
 SENT_OFF = Operation("cut", inner=OFF, how="no-wait", then="undo")
 KILLED_OFF = Operation("cut", inner=OFF, how="call", call="ioctl", at=600, then="undo", patient=True)
 
+
+def early(inner: Operation) -> Operation:
+    """It is killed before it has told the guest."""
+    return Operation("cut", inner=inner, how="call", call="ioctl", at=100, then="finish", patient=True)
+
+
+def gives_up(inner: Operation) -> Operation:
+    """It is told to, half-way."""
+    return Operation("cut", inner=inner, how="TERM", at=500, then="undo", patient=True)
+
+
+def too_soon(inner: Operation) -> Operation:
+    """It is told to, before it has begun."""
+    return Operation("cut", inner=inner, how="INT", at=100, then="undo", patient=True)
+
+
 # What goes wrong, the operations of which the last has to be found wrong, and what is said of it.
 PLANTED = (
     ("page", (ON, OFF), r"pnode 1: \d+ pages free or dom0's and \d+ the guest's: -1"),
@@ -142,7 +158,22 @@ PLANTED = (
     ("mutters", (ON,), r"it ends with 0, and says: libxl: error: the back end has not answered"),
     ("mutters", (Operation("cut", inner=ON, how="no-wait", then="undo"),), r"it ends with 0, and says: libxl: error"),
     ("mutters", (Operation("cut", inner=ON, how="call", call="ioctl", at=600, then="undo"),), r"it ends with 0, and says: "),
+    # The clean-up has nothing to do: what is said then is said of the first.
+    ("mutters", (Operation("cut", inner=ON, how="call", call="ioctl", at=950, then="finish"),), r"it ends with 0, and says: "),
+    ("claims", (early(ON),), r"before the clean-up: vnode 1: xenstore: state is offline, not online"),
+    ("claims", (ON, early(OFF)), r"before the clean-up: vnode 1: xenstore: state is online, not offl"),
+    ("goes on", (gives_up(ON),), r"vnode 1: it is online, 524288 KiB: not undone"),
+    ("goes on", (ON, gives_up(OFF)), r"vnode 1: it is offline, 0 KiB: not undone"),
+    ("goes on", (ON, gives_up(model.resize(1, 64))), r"1: it is online, 65536 KiB: not undone"),
+    ("sticks", (too_soon(ON),), r"before the clean-up: vnode 1: xenstore: state is online, not offl"),
     ("elsewhere", (ON, model.start(Program(1, "lock", 8, 1))), r"program 1 \(lock\): 0 of 2048 pages on node 1"),
+    ("libraries", (ON, model.start(Program(1, "lock", 8, 1))), r"program 1 \(lock\): 250 of 2048 pages on node 1"),
+    ("keeps", (Operation("recreate"),), r"dom0 has -1025 pages, more or fewer than back ends can have of it"),
+    ("keeps", (ON,), r"dom0 has -1025 pages, more or fewer than back ends can have of it"),
+    ("sobs", (model.start(PROGRAM), model.stop(PROGRAM)), r"guest: kernel: memcheck\[9\]: failed to go quietly"),
+    ("sobs", (model.start(PROGRAM), Operation("reboot")), r"guest: kernel: memcheck\[9\]: failed to go quietly"),
+    ("sobs", (model.start(PROGRAM),), r"guest: kernel: memcheck\[9\]: failed to go quietly"),
+    ("overruns", (ON,), r"RingLostError: guest: the ring could not be read to its end"),
     ("counts", (ON, model.start(PINS), Operation("recreate")), r"(?s)program 1 \(pin\): .*1 wrong"),
     ("idle", (model.start(PROGRAM), Operation("reboot")), r"program 1 \(fork\): "),
     ("counts", (ON, model.start(PINS)), r"(?s)program 1 \(pin\): .*1 wrong"),
@@ -234,7 +265,11 @@ def test_what_is_to_move_is_there_before_it_does(made: Callable[..., tuple[Playe
     assert soak.begin(steps[0].before) == [] and not any(soak.play(step).wrong for step in steps[:2])
     home.faults.add("elsewhere")
     outcome = soak.play(steps[2])
-    assert outcome.wrong == [f"program 1 ({kind}) has no page on node 1 that could move"] and outcome.moved == {kind: 0}
+    assert outcome.wrong == [f"program 1 ({kind}) has 0 pages on node 1 to move"] and outcome.moved == {kind: 0}
+    home, soak = made()
+    assert soak.begin(steps[0].before) == [] and not any(soak.play(step).wrong for step in steps[:2])
+    home.faults.add("libraries")
+    assert soak.play(steps[2]).wrong == [f"program 1 ({kind}) has 250 pages on node 1 to move"]
 
 
 def test_programs_that_a_life_takes_with_it_are_counted(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
@@ -326,6 +361,54 @@ def test_what_dom0s_balloon_does_is_nobodys_leak(made: Callable[..., tuple[Playe
     home.faults.add("balloon")
     assert [outcome.wrong for outcome in play(soak, steps, lambda outcome: None)] == [[], [], []]
     assert home.dom0_pages != {0: 261630, 1: 0}, "nothing has moved"
+
+
+def test_pages_of_dom0_are_counted_from_the_first(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    """A back end that keeps a few each time has kept many in the end."""
+    home, soak = made()
+    steps = steps_of(*[Operation("recreate")] * 8)
+    assert soak.begin(steps[0].before) == []
+    home.faults.add("balloon")
+    outcomes = play(soak, steps, lambda outcome: None)
+    assert [bool(outcome.wrong) for outcome in outcomes] == [False] * 6 + [True], "149 each time"
+    assert outcomes[6].wrong[0] == "dom0 has -1043 pages, more or fewer than back ends can have of it"
+
+
+@pytest.mark.parametrize("fault", ["moves", ""])
+def test_the_host_is_measured_by_two_counts_that_agree(made: Callable[..., tuple[PlayedHome, Soak]], fault: str) -> None:
+    """Dom0's balloon can move between two lines of a report, which is then of no moment."""
+    home, soak = made(*filter(None, [fault]))
+    assert soak.begin(model.fresh(SHAPE)) == []
+    assert home.moves == (0 if fault else 4)
+    assert [outcome.wrong for outcome in play(soak, steps_of(ON, OFF), lambda outcome: None)] == [[], []]
+
+
+def test_a_host_that_is_never_at_rest_is_told(
+    made: Callable[..., tuple[PlayedHome, Soak]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.soak.play.AGREE_S", 0.0)
+    home, soak = made("moves")
+    home.moves = 1 << 30
+    with pytest.raises(TimeoutError, match="two counts of the host's pages agree"):
+        soak.begin(model.fresh(SHAPE))
+
+
+def test_a_ring_that_is_overwritten_while_it_is_read_is_read_again(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    home, soak = made()
+    steps = steps_of(ON, OFF)
+    assert soak.begin(steps[0].before) == []
+    home.faults.add("overwrites")
+    assert [outcome.wrong for outcome in play(soak, steps, lambda outcome: None)] == [[], []]
+    assert not home.faults, "nobody has asked the guest"
+
+
+def test_what_could_not_be_undone_is_none_of_xls(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    """The guest says why: then it may be as it was to be."""
+    home, soak = made()
+    steps = steps_of(ON, gives_up(OFF))
+    assert soak.begin(steps[0].before) == []
+    home.faults.add("fails")
+    assert [outcome.wrong for outcome in play(soak, steps, lambda outcome: None)] == [[], []]
 
 
 def test_a_life_is_measured_when_the_host_is_at_rest(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
@@ -626,6 +709,8 @@ def test_a_next_life_is_another_domain(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({}, []),
         ({"create": Done(0, "", "Parsing\nlibxl: info: x\nlibxl: warning: y: z\n")}, ["xl create: libxl: warning: y: z"]),
+        ({"create": Done(0, "", "xc: error: no\nxc: info: y\n")}, ["xl create: xc: error: no"]),
+        ({"destroy": Done(0, "", "xenforeignmemory: critical: no\n")}, ["xl destroy: xenforeignmemory: critical: no"]),
         ({"destroy": Done(0, "", "libxl: error: gone\n")}, ["xl destroy: libxl: error: gone"]),
         ({"destroy": Done(1, "", "no")}, ["xl destroy: exit status 1: no"]),
     ],
