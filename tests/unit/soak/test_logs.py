@@ -45,13 +45,22 @@ def test_usual_lines_need_no_explanation() -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_line_with_another_one_in_it_is_whole(end: str) -> None:
+@pytest.mark.parametrize(("head", "ms"), [("(XEN)", 4), ("(XENN)", 4), ("(XEN)", 12)])
+def test_a_line_with_another_one_in_it_is_whole(end: str, head: str, ms: int) -> None:
     """As Xen's list of what a domain has, when the serial port's interrupt takes long meanwhile."""
-    polling = "(XEN) uart interrupt taking more than 4ms, switched to polling"
+    polling = f"{head} uart interrupt taking more than {ms}ms, switched to polling"
     text = end.join((f"(XEN)     {polling}", "I/O Ports  { }", ""))
     assert unexplained(text, failing=None, booting=False) == []
     assert unexplained(text.replace("I/O", "Error: I/O"), failing=None, booting=False) == ["(XEN)     Error: I/O Ports  { }"]
     assert unexplained(f"{polling}{end}something new{end}", failing=None, booting=False) == ["something new"]
+
+
+@pytest.mark.parametrize("head", ["((XEN)", "(XXEN)", "(XEEN)", "(XENN)", "(XEN))", "(EN)", "(XN)", "(XE)"])
+def test_a_head_with_a_letter_twice_or_lost(head: str) -> None:
+    """It is the hypervisor that says it all the same: what it may say, and what it may not, which is told with a whole head."""
+    assert unexplained(f"{head} NODE0 start->0 size->524288 free->128666\n", failing=None, booting=False) == []
+    failed = [line.format("(XEN)") for line in ("{} Failed to do so", "{} Xen BUG at y.c:1")]
+    assert sorted(unexplained(f"{head} Failed to do so\n{head} Xen BUG at y.c:1\n", failing=None, booting=False)) == failed
 
 
 @pytest.mark.parametrize(
@@ -257,7 +266,21 @@ xenbr0: port 1(vif1.0) entered forwarding state
 vif vif-11-0 vif11.0 (unregistering): left allmulticast mode
 vif vif-11-0 vif11.0 (unregistering): left promiscuous mode
 xennbr0: port 1(vif1.0) entered  disabled state
+vif vif-1-0 vif1.0: entered alllmulticast mode
+vif vif-1-0 vif1.0 (unregistering): left alllmulticast mode
+xenbr0: port 12(vif125.10) entered blocking state
 """
+
+# And what does not come with one, in nearly these words.
+NO_BACK_ENDS = """vif vif-1-0 vif1.0: Guest Rx stalled
+xenbr0: port 1(vif1.0) entered blocking state twice
+xenbr0: port 1(vif1.0) entered listening state
+xenbr1: port 1(vif1.0) entered blocking state
+xenbr0: port 1(eth0) entered disabled state
+vif vif-1-0 vif1.0: entered other mode
+vif vif-1-0 vif1.0: left promiscuous mode
+vif vif-1-0 vif1.0 (unregistering): entered promiscuous mode
+vif vif-1-0 vif1.0 (unregistering): left other mode"""
 
 
 def test_back_ends_come_and_go_with_a_life() -> None:
@@ -265,7 +288,7 @@ def test_back_ends_come_and_go_with_a_life() -> None:
     assert unexplained(BACK_ENDS, failing=None, booting=True, host=True) == []
     assert unexplained(BACK_ENDS, failing=None, booting=False, host=True) == lines
     assert unexplained(BACK_ENDS, failing=None, booting=True, host=False) == lines
-    for other in ("vif vif-1-0 vif1.0: Guest Rx stalled", f"{lines[0]} twice"):
+    for other in NO_BACK_ENDS.splitlines():
         assert unexplained(f"{other}\n", failing=None, booting=True, host=True) == [other]
 
 
@@ -340,6 +363,37 @@ def test_a_console_that_is_not_read_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "alpha-console.log").write_text("((XEN) 'u' pressed\n", encoding="utf-8")
     assert logs.new(None, booting=True) == said[:1]
     assert logs.new(None, booting=False) == []
+
+
+def test_the_hypervisor_s_word_may_have_a_letter_twice(tmp_path: Path) -> None:
+    logs = Logs(tmp_path)
+    (tmp_path / "alpha-console.log").write_text("(XENN) 'u' pressed\n", encoding="utf-8")
+    (tmp_path / "alpha-guest2.log").write_text("xenuma: guest ready\n", encoding="utf-8")
+    assert logs.new(None, booting=True) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "tells"),
+    [
+        ("rcu: INFO: rcu_sched self-detected stall on CPU", True),
+        ("rcu: INFO: rcu_sched detected stalls on CPUs/tasks:", True),
+        ("rcu: INFO: rcu_sched detected expedited stalls on CPUs/tasks: { 0-... } 26 jiffies s: 33 root: 0x1/.", True),
+        ("watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [t:1]", True),
+        ("rcu: INFO: Stall ended before state dump start", False),
+        ("rcu: rcu_sched kthread starved for 26002 jiffies! (a stall)", False),
+        ("INFO: task stall:1 blocked for more than 120 seconds.", False),
+        ("t[1]: it may stall", False),
+        ("watchdog: BUG: hard lockup on CPU#0", False),
+        ("t[1]: BUG: soft lockup", False),
+        ("watchdog: something new", False),
+    ],
+)
+def test_what_tells_of_a_stall(tmp_path: Path, line: str, tells: bool) -> None:
+    """What else has nearly these words explains nothing after it, and is no stall that is counted."""
+    logs = Logs(tmp_path)
+    (tmp_path / "alpha-guest2.log").write_text(f"{line}\nCall Trace:\n", encoding="utf-8")
+    assert ("alpha-guest2.log: Call Trace:" in logs.new(None, booting=False)) == (not tells)
+    assert logs.stalls == tells
 
 
 def test_a_stall_explains_what_follows_but_no_complaint() -> None:
@@ -451,7 +505,16 @@ def test_what_is_written_of_a_life_belongs_to_its_end_or_beginning() -> None:
         "libxl: error: libxl_device.c:1: x",
         "Domain 18 has shut down, reason code 3 0x3",
         "Action for shutdown reason code 3 is destroy",
+        "Action for shutdown reason code 3 is restart",
+        "Action for shutdown reason code 1 is destroy",
         "Domain 18 has been destroyed. Twice",
+        "Domain 18 has been renamed.",
+        "Domain 18 needs to be cleaned up: something new",
+        "Done. Exiting now",
+        "Waiting for domain guest2 (domid 18) no more",
+        "libxl: info: libxl_create.c:122:libxl__domain_build_info_setdefault: something new",
+        "libxl: error: libxl_create.c:122:libxl__domain_build_info_setdefault: qemu-xen is unavailable, "
+        "using qemu-xen-traditional instead: No such file or directory",
         "",
     ],
 )
