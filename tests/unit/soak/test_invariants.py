@@ -15,7 +15,7 @@ from benchmarks.soak.books import Books, Driver
 from benchmarks.soak.invariants import Base
 from benchmarks.soak.model import SHAPES, Operation, Shape, State, There
 from benchmarks.soak.plan import Step
-from tests.unit.soak.played import PlayedHome, books_of
+from tests.unit.soak.played import PlayedHome, books_of, uuid
 
 SHAPE = SHAPES["guest2"]
 ABSENT, THERE, RESIDUAL = State(512, 2), State(512, 2, (There(1, 256, 1),)), State(512, 2, (There(1, 256, 1, True),))
@@ -119,6 +119,10 @@ PLANTED: dict[str, tuple[Callable[[Books], Books], str, bool]] = {
     "dom0's files alone": (lambda b: replaced(b, "files", frozenset({"userdata-d.0.x.libxl-json"})),
                            "/var/lib/xen has not", False),
     "no back ends": (lambda b: replaced(b, "backends", frozenset()), "/local/domain/0/backend has not what lives", False),
+    "dom0's books alone": (lambda b: replaced(b, "libxl", frozenset("0")), "/libxl has not what lives", False),
+    "dom0's back ends alone": (lambda b: replaced(b, "backends", frozenset({"vif/0"})),
+                               "/local/domain/0/backend has not what lives", False),
+    "dom0's configuration alone": (lambda b: replaced(b, "vms", frozenset({uuid(0)})), "/vm has not what lives", False),
     "none of them": (lambda b: replaced(b, "vms", frozenset()), "/vm has not what lives", False),
     "a vnode's vCPUs in Xen's table": (lambda b: changed(b, "vcpus", _1=(2,)),
                                        "vnode 1: Xen's table has it with vCPUs (2,)", False),
@@ -210,6 +214,20 @@ def test_a_life_begins_with_the_keys_of_the_first_one(home: PlayedHome, static: 
     keys = {key: text for key, text in {**base.static, **static}.items() if text}
     (found,) = invariants.begun(base, dataclasses.replace(base, static=keys))
     assert next(iter(static)) in found
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "wanted"),
+    [("nodes", "3", "2"), ("node/1/elastic", "0", "1"), ("node/1/max-kb", "262144", "524288")],
+)
+def test_what_the_configuration_wants_is_not_what_a_life_began_with(
+    home: PlayedHome, key: str, text: str, wanted: str
+) -> None:
+    """A toolstack that writes it wrong does so in each life."""
+    _, seen = read_in(home, ABSENT)
+    seen = keyed(seen, "keys", key, text)
+    (found,) = invariants.violations(SHAPE, Base.of(seen), step_to(ABSENT), seen)
+    assert found.what == f"xenstore: {key} is {text}, not {wanted}"
 
 
 def test_an_affinity_that_a_life_did_not_begin_with(home: PlayedHome) -> None:
@@ -316,10 +334,34 @@ def test_mem_set_takes_exactly_what_it_says(home: PlayedHome) -> None:
     assert invariants.violations(SHAPE, base, step_to(ABSENT, "mem-set"), guest) != []
 
 
+@pytest.mark.parametrize(("mib", "fine"), [(-3, False), (-2, True), (2, True), (3, False)])
+def test_a_home_after_mem_set(home: PlayedHome, mib: int, fine: bool) -> None:
+    """It is rounded as it was, and a MiB more: what is taken need not end where a MiB does."""
+    base, _ = read_in(home, ABSENT)
+    home.dom0("xl mem-set guest2 480m")
+    seen = books_of(read_again(home))
+    size = base.home_mib - 32 + mib
+    found = invariants.violations(SHAPE, base, step_to(State(480, 2), "mem-set"), changed(seen, "sizes_mib", _0=size))
+    said = f"numactl -H: node 0 has {size} MiB, not {base.home_mib - 32}"
+    assert [(each.what, each.late) for each in found] == ([] if fine else [(said, True)])
+
+
 def read_again(home: PlayedHome) -> Any:
     from lab.elastic_guest import ElasticGuest
 
     return ElasticGuest("guest2", home.dom0, home.guest)
+
+
+def left(seen: Books, kib: int, residual: int) -> Books:
+    """Books of a residual that has so much."""
+    for field, key, value in (
+        ("keys", "guest/node/1/current-kb", kib),
+        ("private", "node/1/allowed-kb", kib),
+        ("keys", "guest/node/1/residual-kb", residual),
+    ):
+        seen = keyed(seen, field, key, str(value))
+    seen = listed(seen, actual_kib=kib, residual_kib=residual)
+    return changed(seen, "driver", _1=Driver("residual", kib, 0))
 
 
 @pytest.mark.parametrize(
@@ -329,15 +371,7 @@ def read_again(home: PlayedHome) -> Any:
 )
 def test_a_residual_is_some_of_what_there_was(home: PlayedHome, kib: int, residual: int, fine: bool) -> None:
     base, seen = read_in(home, RESIDUAL)
-    for field, key, value in (
-        ("keys", "guest/node/1/current-kb", kib),
-        ("private", "node/1/allowed-kb", kib),
-        ("keys", "guest/node/1/residual-kb", residual),
-    ):
-        seen = keyed(seen, field, key, str(value))
-    seen = listed(seen, actual_kib=kib, residual_kib=residual)
-    seen = changed(seen, "driver", _1=Driver("residual", kib, 0))
-    found = [each.what for each in invariants.violations(SHAPE, base, step_to(RESIDUAL), seen)]
+    found = [each.what for each in invariants.violations(SHAPE, base, step_to(RESIDUAL), left(seen, kib, residual))]
     assert any("a residual of" in line for line in found) == (not fine), found
 
 
@@ -408,8 +442,43 @@ def test_a_residual_at_rest(home: PlayedHome) -> None:
     base, seen = read_in(home, RESIDUAL)
     (found,) = at_rest(base, THERE, seen, DETACH)
     assert found.what == "vnode 1: it is residual, and no program holds its pages"
-    pinned = dataclasses.replace(THERE, programs=(model.Program(1, "pin", 0, 1),))
-    assert at_rest(base, pinned, seen, DETACH) == []
+    assert at_rest(base, holding(THERE), seen, DETACH) == []
+    for program in (model.Program(1, "check", 8), model.Program(1, "pin", 0, 2)):
+        others = dataclasses.replace(THERE, programs=(program,))
+        assert [each.what for each in at_rest(base, others, seen, DETACH)] == [found.what]
+
+
+def holding(state: State) -> State:
+    """The same with a program that holds pages of the vnode."""
+    return dataclasses.replace(state, programs=(model.Program(1, "pin", 0, 1),))
+
+
+@pytest.mark.parametrize(
+    ("before", "inner"),
+    [
+        (THERE, DETACH),
+        (THERE, RESIZE),
+        (State(512, 2, (There(1, 64, 1),)), model.resize(1, 256)),
+        (RESIDUAL, DETACH),
+        (RESIDUAL, model.attach(1, 64, 1)),
+    ],
+)
+def test_what_a_residual_at_rest_may_have(home: PlayedHome, before: State, inner: Operation) -> None:
+    """As of the larger one of what it was and what it was to be: 24 pages that are pinned, and two blocks."""
+    base, seen = read_in(home, RESIDUAL)
+    for kib, said in ((53248, []), (55296, ["vnode 1: a residual of 53248 KiB, and 55296 KiB there"])):
+        found = [each.what for each in at_rest(base, holding(before), left(seen, kib, 53248), inner)]
+        assert [line for line in found if "a residual of" in line] == said
+
+
+@pytest.mark.parametrize("undone", [True, False])
+@pytest.mark.parametrize("now", [ABSENT, THERE, RESIDUAL], ids=["absent", "there", "residual"])
+def test_an_attach_of_a_residual_at_rest(home: PlayedHome, now: State, undone: bool) -> None:
+    """It stays one, or is there; or it leaves, where nothing holds it any more. What is undone is a residual again."""
+    base, seen = read_in(home, now)
+    before = holding(RESIDUAL) if now == RESIDUAL else RESIDUAL
+    found = [each.what for each in invariants.at_rest(SHAPE, base, before, seen, ATTACH, undone=undone)]
+    assert ["not undone" in line for line in found] == [True] * (undone and now != RESIDUAL)
 
 
 @pytest.mark.parametrize("planted", [name for name in PLANTED if name != "an error is left"])
