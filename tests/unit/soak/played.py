@@ -5,6 +5,7 @@
 
     stall       an attach has the guest's kernel tell of a stall, and of more after it
     slow        a page of what a detach gives back comes late: at the third question
+    lingers     the same of the end of a domain
     page        a detach keeps a page of the host
     life        the end of a domain keeps a page of the host
     twice       the end of a domain gives back a page of pnode 1 that was free
@@ -48,7 +49,9 @@
     between     one that was killed half-way keeps 512 pages of the host, until the next command on the node
     idles       an xl that does not wait has told the guest nothing
     mutters     an xl that has done what it was to do complains of something
+    hums        an xl that does not wait complains of something
     grumbles    the xl that destroys a guest complains of something
+    mumbles     the one that creates it does
     elsewhere   what a program was to have on a node is elsewhere
     libraries   what a program has on a node is less than it has asked for
     claims      an xl that is killed before it has told the guest ends with 0
@@ -61,6 +64,7 @@
     overwrites  the guest's ring is overwritten while it is read, once
     overruns    the same, again and again
     unlocked    lockdep has turned itself off in the guest
+    unwatched   its kernel has no KASAN
     unsaid      nobody can tell what its kernel checks
 """
 
@@ -113,6 +117,7 @@ class PlayedHome:
         # What is new in files and in the rings of kernels, which have no file.
         self.inside: dict[str, list[tuple[str, str]]] = {"dom0": [(XL_LOG, "libxl: error: of an hour ago")], "guest": []}
         self.records, self.lost_records = 0, 0
+        self.told: list[str] = []  # what xl has complained of that created or destroyed the guest
         self.typed: list[str] = []
         self.asked: list[str] = []  # of the guest
         self.log.write_text("", encoding="utf-8")
@@ -122,6 +127,7 @@ class PlayedHome:
     def create(self) -> ElasticGuest:
         assert self.domid == 0, "there is a guest"
         self._born()
+        self.told += ["xl create: libxl: warning: a back end is slow"] * ("mumbles" in self.faults)
         self.home_cpus = self.shape.home_cpus
         return ElasticGuest(self.shape.name, self.dom0, self.guest)
 
@@ -148,7 +154,7 @@ class PlayedHome:
         self.inside["guest"] = [("", "tsc: Fast TSC calibration failed")]
 
     def _dies(self, *last_words: str) -> None:
-        self.slow = 0
+        self.slow = 3 * ("lingers" in self.faults)
         self.inside["dom0"] += [(XL_LOG, line) for line in last_words or (f"Domain {self.domid} has been destroyed.",)]
         if "tears" in self.faults:
             self.inside["dom0"].append(("", "vif vif-1-0: failed to unmap"))
@@ -174,9 +180,11 @@ class PlayedHome:
 
     def destroy(self, guest: ElasticGuest) -> None:
         self._dies()
+        self.told += ["xl destroy: libxl: error: a back end has not gone"] * ("grumbles" in self.faults)
 
     def complaints(self) -> list[str]:
-        return ["xl destroy: libxl: error: a back end has not gone"] * ("grumbles" in self.faults)
+        told, self.told = self.told, []
+        return told
 
     def say(self, line: str) -> None:
         """A line on the guest's console."""
@@ -223,7 +231,8 @@ class PlayedHome:
             self.dom0_pages[0] -= 1
             return Done(0, "\n".join([*self._heap(0), ""]).replace(f"Node 0: {self.dom0_pages[0]}", "Node 0: 1"))
         if command == books.ASK_HEAP:
-            return Done(0, "\n".join([*self._heap(0), ""]))
+            self.slow = max(self.slow - 1, 0)
+            return Done(0, "\n".join([*self._heap(self.slow), ""]))
         if command == "xl dmesg -c >/dev/null && xl debug-keys g && xl dmesg":
             frames = sum(self.maptrack.values())
             return Done(
@@ -285,7 +294,8 @@ class PlayedHome:
             self.errors |= {number: "-16 no way back"} if "fails" in self.faults else {}
             self.between = 512 * ("between" in self.faults)
             self.lost[1] += self.between
-            return Done(6 if "nowait" in self.faults and "--no-wait" in words else status, "", "")
+            said = "libxl: warning: this may take long\n" if "hums" in self.faults and "--no-wait" in words else ""
+            return Done(6 if "nowait" in self.faults and "--no-wait" in words else status, "", said)
         self._harm(name, node)
         node |= then
         self.errors.pop(number, None)
@@ -525,8 +535,8 @@ class PlayedHome:
         if command.startswith('\necho "== logs"'):
             return Done(0, self._logs("guest", command))
         if command.startswith("echo lockdep"):
-            lockdep = int("unlocked" not in self.faults)
-            return Done(0, "" if "unsaid" in self.faults else f"lockdep {lockdep}\nkasan 700\n")
+            lockdep, kasan = int("unlocked" not in self.faults), 700 * ("unwatched" not in self.faults)
+            return Done(0, "" if "unsaid" in self.faults else f"lockdep {lockdep}\nkasan {kasan}\n")
         if "deaf" in self.faults:
             return Done(255, "", "connection lost")
         if asked := re.match(r"pages=\$\(cat /proc/(\d+)/numa_maps\) .* N(\d+)=", command):

@@ -31,6 +31,7 @@ from benchmarks.soak.play import (
     Outcome,
     Soak,
     cleaned_up,
+    complains,
     configuration,
     ended_as_it_may,
     failing,
@@ -177,6 +178,8 @@ PLANTED = (
     ("counts", (ON, model.start(PINS), Operation("recreate")), r"(?s)program 1 \(pin\): .*1 wrong"),
     ("idle", (model.start(PROGRAM), Operation("reboot")), r"program 1 \(fork\): "),
     ("counts", (ON, model.start(PINS)), r"(?s)program 1 \(pin\): .*1 wrong"),
+    ("hums", (Operation("reboot", inner=ON),), r"it ends with 0, and says: libxl: warning: this may take long"),
+    ("hums", (Operation("recreate", inner=ON),), r"it ends with 0, and says: libxl: warning: this may take long"),
     ("grumbles", (Operation("recreate"),), r"xl destroy: libxl: error: a back end has not gone"),
     ("grumbles", (ON,), r"xl destroy: libxl: error: a back end has not gone"),
     ("unsaid", (Operation("reboot"),), r"Malformed: what guest checks: ''"),
@@ -234,6 +237,24 @@ def test_pages_that_keep_track_of_dom0s_grants(
 
 
 @pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("stale", r"/libxl/\d+ is of no domain that lives"),
+        ("keeps", r"dom0 has -1025 pages, more or fewer than back ends can have of it"),
+    ],
+)
+def test_what_is_left_beside_pages_that_keep_track_of_grants(
+    made: Callable[..., tuple[PlayedHome, Soak]], fault: str, said: str
+) -> None:
+    """The life that a vCPU needs its first page in is looked at as any other."""
+    home, soak = made()
+    assert soak.begin(model.fresh(SHAPE)) == []
+    home.faults |= {"grants", fault}
+    (found,) = soak.end()
+    assert re.fullmatch(said, found)
+
+
+@pytest.mark.parametrize(
     ("fault", "kind"),
     [
         *itertools.product(("idle", "last", "counts"), ("check", "fork", "lock", "share", "register")),
@@ -272,6 +293,13 @@ def test_what_is_to_move_is_there_before_it_does(made: Callable[..., tuple[Playe
     assert soak.play(steps[2]).wrong == [f"program 1 ({kind}) has 250 pages on node 1 to move"]
 
 
+def test_programs_of_a_kind_that_move_are_counted_together(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    programs = [Program(1, "lock", 8, 1), Program(2, "lock", 16, 1), Program(3, "share", 8, 1)]
+    _, soak = made()
+    outcomes = heard(soak, steps_of(ON, *map(model.start, programs), OFF))
+    assert not any(outcome.wrong for outcome in outcomes) and outcomes[-1].moved == {"lock": 2048 + 4096, "share": 2048}
+
+
 def test_programs_that_a_life_takes_with_it_are_counted(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
     """Only where an operation is under way: else each is asked what it has found, before."""
     programs = [model.start(Program(number, "check", 8)) for number in (1, 2)]
@@ -290,22 +318,36 @@ def test_a_guest_that_something_is_wrong_with_is_not_asked(made: Callable[..., t
     assert not any(line.startswith("kill -TERM") for line in home.asked) and home.domid == 0
 
 
+def test_a_guest_that_another_takes_the_place_of_is_not_asked(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    """Its programs may be what is wrong; those of the other one are asked at the end."""
+    home, soak = made()
+    steps = steps_of(model.start(PROGRAM), model.wrong("detach-absent", 1), ON)
+    assert soak.begin(steps[0].before) == []
+    home.faults.add("words")
+    outcomes = play(soak, steps, lambda outcome: None, keep_going=True)
+    assert [bool(outcome.wrong) for outcome in outcomes] == [False, True, False] and home.lives == 3
+    assert len([line for line in home.asked if line.startswith("kill -TERM")]) == 1
+
+
 @pytest.mark.parametrize("at", ["begin", "life", "end"])
-def test_checks_that_are_wanted_have_to_be_on(made: Callable[..., tuple[PlayedHome, Soak]], at: str) -> None:
+@pytest.mark.parametrize(("fault", "name"), [("unlocked", "guest_lockdep"), ("unwatched", "guest_kasan")])
+def test_checks_that_are_wanted_have_to_be_on(
+    made: Callable[..., tuple[PlayedHome, Soak]], at: str, fault: str, name: str
+) -> None:
     """In each life and at the end: what lockdep would have said is missing without a word."""
-    home, _ = made(*(["unlocked"] if at == "begin" else []))
+    home, _ = made(*([fault] if at == "begin" else []))
     soak = Soak(home, SHAPE, Logs(home.log.parent), late_s=0.0, look_s=0.0, wanted=WANTED)
-    said = "guest_lockdep is off: this run checks less than it says"
+    said = f"{name} is off: this run checks less than it says"
     begun = soak.begin(model.fresh(SHAPE))
     assert begun == ([f"before the first operation: {said}"] if at == "begin" else [])
     if at == "begin":
         return
     assert soak.checks == {"dom0_lockdep": False, "dom0_kasan": False, "guest_lockdep": True, "guest_kasan": True}
-    home.faults.add("unlocked")
+    home.faults.add(fault)
     step = steps_of(Operation("reboot") if at == "life" else ON)
     (outcome,) = play(soak, step, lambda outcome: None)
-    assert outcome.wrong == [said] and soak.checks["guest_lockdep"] is False
-    home, soak = made("unlocked")
+    assert outcome.wrong == [said] and soak.checks[name] is False
+    home, soak = made(fault)
     assert not any(outcome.wrong for outcome in heard(soak, step)), "nobody has asked for them"
 
 
@@ -654,6 +696,50 @@ def test_how_long_is_waited(made: Callable[..., tuple[PlayedHome, Soak]]) -> Non
     assert patience("mem-set", 0.0) == 0, "nothing is late on a played host"
 
 
+@pytest.mark.parametrize(("late_s", "seconds"), [(LATE_S, GONE_S), (0.0, 0.0)])
+def test_how_long_is_waited_for_what_a_guest_had(
+    made: Callable[..., tuple[PlayedHome, Soak]], monkeypatch: pytest.MonkeyPatch, late_s: float, seconds: float
+) -> None:
+    """Longer than for what an operation leaves on its way."""
+    waits: list[float] = []
+
+    def pages_off(dom0: object, wanted: object, seconds: float, ask: object) -> dict[int, int]:
+        waits.append(seconds)
+        return {}
+
+    home, _ = made()
+    soak = Soak(home, SHAPE, Logs(home.log.parent), late_s=late_s, look_s=0.0)
+    assert soak.begin(model.fresh(SHAPE)) == []
+    monkeypatch.setattr("benchmarks.soak.play.pages_off", pages_off)
+    assert soak.end() == [] and waits == [seconds]
+
+
+def test_what_a_guest_had_may_come_late(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    """Its back ends end after it. Who does not wait has one page less."""
+    for late_s, said in ((0.0, ["without the guest, pnode 1 has -1 pages free"]), (5.0, [])):
+        home, _ = made()
+        soak = Soak(home, SHAPE, Logs(home.log.parent), late_s=late_s, look_s=0.0)
+        assert soak.begin(model.fresh(SHAPE)) == []
+        home.faults.add("lingers")
+        assert soak.end() == said
+
+
+@pytest.mark.parametrize(
+    ("status", "err", "expected", "found"),
+    [
+        (0, "one\ntwo\n", "", ["one", "two"]),
+        (0, "one\ntwo\nthree\n", "two", ["one", "three"]),
+        (0, "libxl: vCPUs 2-3 stay as they are: x\n", model.STAY, []),
+        (0, "\n  \n", "", []),
+        (3, "one\n", "", []),
+    ],
+)
+def test_each_line_that_is_not_expected_is_a_complaint(status: int, err: str, expected: str, found: list[str]) -> None:
+    """One that is expected excuses itself alone; what an xl says that fails is its reason."""
+    done = Done(status, "vnode 1: online\n", err)
+    assert complains(done, expected) == [f"it ends with 0, and says: {line}" for line in found]
+
+
 class FakeHost:
     """What LabHome asks of a host of the lab; `ids`: the domain's number, each time it is asked for."""
 
@@ -724,6 +810,20 @@ def test_what_xl_complains_of_as_a_life_begins_and_ends(said: dict[str, Done], f
     home.destroy(guest)
     assert sum("destroy" in line for line in host.ran) == 1 and host.ran[-1] == "forget"
     assert home.complaints() == found and home.complaints() == []
+
+
+def test_what_xl_create_complains_of_is_told_with_the_life_that_begins(
+    made: Callable[..., tuple[PlayedHome, Soak]],
+) -> None:
+    """Not with its end, some operations later: by then nobody would look for it there."""
+    said = "xl create: libxl: warning: a back end is slow"
+    home, soak = made()
+    steps = steps_of(Operation("recreate"), ON)
+    assert soak.begin(steps[0].before) == []
+    home.faults.add("mumbles")
+    assert [outcome.wrong for outcome in play(soak, steps, lambda outcome: None)] == [[said]]
+    _, soak = made("mumbles")
+    assert soak.begin(steps[0].before) == [f"before the first operation: {said}"] * 2, "of the life that warms up, too"
 
 
 def test_what_comes_late_is_written_down(tmp_path: Path) -> None:
