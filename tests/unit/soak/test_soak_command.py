@@ -117,6 +117,15 @@ def test_a_violation_is_told_with_the_command_that_repeats_it(rack: Played) -> N
     assert any("WRONG: " in line for line in rack.said) and rack.said[-1].endswith("violations")
 
 
+def test_the_first_operation_of_a_part_is_repeated_by_one_command(rack: Played) -> None:
+    """There is nothing before it that the other one would do."""
+    rack.home.faults.add("words")
+    first = next(step.number for step in plan(2, 60, SHAPE) if step.number > 1 and step.operation.name == "wrong")
+    assert rack.run("--ops", "60", "--from", str(first)) == 1
+    again = [line for line in rack.said if "make soak" in line]
+    assert again == [f"soak: again, from the state before it: make soak SEED=2 OPS=60 FROM={first} TO={first}"]
+
+
 def test_what_moves_and_what_nobody_asks_is_counted(rack: Played) -> None:
     """By journal and figure: a detach whose programs have nothing on the node shows nothing of memory that moves."""
     assert rack.run("--ops", "200") == 0
@@ -140,8 +149,14 @@ def test_a_run_in_which_no_kill_comes_in_time_is_wrong(rack: Played, monkeypatch
     monkeypatch.setattr(PlayedHome, "dom0", dom0)
     assert rack.run("--ops", "200") == 1
     assert any(re.search(r"of \d+ that were to be killed at a call none was: each had", line) for line in rack.said)
-    few = [Outcome(step, cut=False) for step in plan(2, 300, SHAPE) if step.operation.how == "call"][: soak.MANY]
-    assert len(few) == soak.MANY and soak.uncut(few) and not soak.uncut(few[:-1])
+
+
+@pytest.mark.parametrize("how", ["call", "time"])
+def test_how_many_kills_that_come_too_late_are_wrong(how: str) -> None:
+    """Of each way by itself: kills at a call say nothing of those at a time."""
+    few = [Outcome(step, cut=False) for step in plan(2, 600, SHAPE) if step.operation.how == how][: soak.MANY]
+    said = [f"of {soak.MANY} that were to be killed at a {how} none was: each had ended before"]
+    assert len(few) == soak.MANY and soak.uncut(few) == said and not soak.uncut(few[:-1])
     few[0].cut = True
     assert not soak.uncut(few)
 
