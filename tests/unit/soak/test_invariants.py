@@ -152,6 +152,8 @@ PLANTED: dict[str, tuple[Callable[[Books], Books], str, bool]] = {
     "no driver": (lambda b: listed(b, driver=False), "vnode-list: driver", False),
     "an operation under way": (lambda b: listed(b, operation={"kind": "set"}), "an operation is under way", False),
     "the driver's state": (lambda b: driver(b, state="draining"), "driver: state", False),
+    "the driver has none": (lambda b: driver(b, state="offline"), "driver: state is offline, not online", False),
+    "the driver has more": (lambda b: driver(b, populated_kib=524288), "driver: KiB is 524288, not 262144", False),
     "the driver's memory": (lambda b: driver(b, populated_kib=262140), "driver: KiB", False),
     "the driver's target": (lambda b: driver(b, target_kib=0), "driver: target", False),
     "a node too few": (lambda b: changed(b, "nodes", value=(0,)), "the guest has nodes", False),
@@ -375,6 +377,14 @@ def test_a_residual_is_some_of_what_there_was(home: PlayedHome, kib: int, residu
     assert any("a residual of" in line for line in found) == (not fine), found
 
 
+@pytest.mark.parametrize(("mib", "fine"), [(0, True), (4, True), (5, False)])
+def test_a_node_of_a_residual_has_no_more_than_it(home: PlayedHome, mib: int, fine: bool) -> None:
+    """How much of it is online nobody knows beforehand."""
+    base, seen = read_in(home, RESIDUAL)
+    found = invariants.violations(SHAPE, base, step_to(RESIDUAL), changed(seen, "sizes_mib", _1=mib))
+    assert [each.what for each in found] == ([] if fine else ["numactl -H: node 1 has 5 MiB, not 2"])
+
+
 def test_an_error_of_what_was_to_fail_may_stay(home: PlayedHome) -> None:
     base, seen = read_in(home, THERE)
     failed = Step(1, model.wrong("crowded", 1), THERE, THERE, model.Expected((3,)))
@@ -416,6 +426,13 @@ def test_a_vnode_at_rest_that_is_neither(home: PlayedHome, before: State, inner:
     assert any(said in each.what for each in at_rest(base, before, seen, inner))
 
 
+def test_a_vnode_at_rest_that_is_there_has_memory(home: PlayedHome) -> None:
+    """None is what it had: then it is absent, or it is neither."""
+    base, seen = read_in(home, THERE)
+    seen = driver(listed(keyed(seen, "keys", "guest/node/1/current-kb", "0"), actual_kib=0), populated_kib=0)
+    assert "vnode 1: it has 0 KiB, not 0 to 256 MiB" in [each.what for each in at_rest(base, ABSENT, seen, ATTACH)]
+
+
 def half(seen: Books, target: int, error: str | None = "-12 no; -12 no") -> Books:
     """Books of a vnode that stays with 256 MiB as an undo to its target has failed."""
     seen = keyed(keyed(seen, "keys", "guest/node/1/error", error), "keys", "node/1/target-kb", str(target))
@@ -428,7 +445,14 @@ def half(seen: Books, target: int, error: str | None = "-12 no; -12 no") -> Book
 FULL = State(512, 2, (There(1, 512, 1),))
 
 
-@pytest.mark.parametrize(("before", "inner", "target"), [(FULL, DETACH, 524288), (ABSENT, model.attach(1, 512, 1), 0)])
+@pytest.mark.parametrize(
+    ("before", "inner", "target"),
+    [
+        (FULL, DETACH, 524288),
+        (ABSENT, model.attach(1, 512, 1), 0),
+        (State(512, 2, (There(1, 128, 1),)), model.resize(1, 512), 131072),
+    ],
+)
 def test_a_vnode_in_between_where_the_undo_has_failed(home: PlayedHome, before: State, inner: Operation, target: int) -> None:
     base, seen = read_in(home, THERE)
     assert at_rest(base, before, half(seen, target), inner) == []

@@ -416,6 +416,18 @@ def test_pages_of_dom0_are_counted_from_the_first(made: Callable[..., tuple[Play
     assert outcomes[6].wrong[0] == "dom0 has -1043 pages, more or fewer than back ends can have of it"
 
 
+TAKEN = "dom0 has +1025 pages, more or fewer than back ends can have of it"
+
+
+@pytest.mark.parametrize(("more", "said"), [(1024, []), (1025, [TAKEN])])
+def test_pages_that_dom0_takes_are_counted(made: Callable[..., tuple[PlayedHome, Soak]], more: int, said: list[str]) -> None:
+    """As those that it gives: the free ones and its own together do not show it."""
+    home, soak = made()
+    assert soak.begin(model.fresh(SHAPE)) == []
+    home.dom0_pages[0] += more
+    assert soak.end() == said
+
+
 @pytest.mark.parametrize("fault", ["moves", ""])
 def test_the_host_is_measured_by_two_counts_that_agree(made: Callable[..., tuple[PlayedHome, Soak]], fault: str) -> None:
     """Dom0's balloon can move between two lines of a report, which is then of no moment."""
