@@ -28,8 +28,8 @@ from lab.complaints import KNOWN, KNOWN_HEAD, Growing, complaints, consoles
 
 # What the terminal of a console's shell puts before a line.
 _PROMPT = re.compile(r"^((?:\x1b?\[\?2004[hl])*(?:\S+:~# )?)")
-# Xen and dom0 write to one serial line: a letter can be there twice, or lost.
-_HEAD = r"\(+X*E*N*\)+"
+# Xen and dom0 write to one serial line: a letter can be there twice, or one of them lost.
+_HEAD = r"\(+(?:X+E+N*|X+N+|E+N+)\)+"
 XEN = re.compile(_HEAD + r"\s")
 _XEN_HEAD = re.compile(_PROMPT.pattern + _HEAD + r"(?=\s)", re.MULTILINE)
 # What Xen says within another line of its own, once, whose rest follows without a head.

@@ -318,7 +318,7 @@ class Soak:
     def _ask_checks(self) -> list[str]:
         """Which checks are on now. Those that should be, and are not."""
         self.checks = checks.of_kernel(self.home.dom0, "dom0") | checks.of_kernel(self.guest.guest, "guest")
-        off = [name for name in self._wanted if not self.checks.get(name, True)]
+        off = [name for name in self._wanted if name != checks.XEN and not self.checks.get(name)]
         return [f"{name} is off: this run checks less than it says" for name in off]
 
     def _measure_commands(self) -> None:

@@ -365,6 +365,13 @@ def test_a_console_that_is_not_read_is_noticed(tmp_path: Path) -> None:
     assert logs.new(None, booting=False) == []
 
 
+@pytest.mark.parametrize("head", ["()", "(X)", "(E)", "(N)", "(NE)", "XEN", "(xen)"])
+def test_what_is_no_head(head: str) -> None:
+    """One letter could be anybody's: Xen's lines are not asked for an explanation, others are."""
+    line = f"{head} something new"
+    assert unexplained(f"{line}\n", failing=None, booting=False) == [line]
+
+
 def test_the_hypervisor_s_word_may_have_a_letter_twice(tmp_path: Path) -> None:
     logs = Logs(tmp_path)
     (tmp_path / "alpha-console.log").write_text("(XENN) 'u' pressed\n", encoding="utf-8")

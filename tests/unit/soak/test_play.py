@@ -351,6 +351,13 @@ def test_checks_that_are_wanted_have_to_be_on(
     assert not any(outcome.wrong for outcome in heard(soak, step)), "nobody has asked for them"
 
 
+def test_a_check_that_nobody_knows_is_off(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    home, _ = made()
+    soak = Soak(home, SHAPE, Logs(home.log.parent), late_s=0.0, look_s=0.0, wanted=("guest_lockdeb",))
+    said = "guest_lockdeb is off: this run checks less than it says"
+    assert soak.begin(model.fresh(SHAPE)) == [f"before the first operation: {said}"]
+
+
 def test_programs_that_cannot_be_asked(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
     home, soak = made()
     steps = steps_of(model.start(PROGRAM), ON)
