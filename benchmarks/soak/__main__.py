@@ -33,7 +33,7 @@ from benchmarks.arguments import existing, seed_of, whole
 from benchmarks.results import RESULTS, Metric, kept
 from benchmarks.soak import checks
 from benchmarks.soak.logs import Logs
-from benchmarks.soak.model import SHAPES, Shape
+from benchmarks.soak.model import SHAPES, UNSETTLED, Shape
 from benchmarks.soak.plan import Step, plan, said
 from benchmarks.soak.play import LabHome, Outcome, Soak
 from benchmarks.soak.play import play as play_steps
@@ -201,6 +201,9 @@ def uncut(outcomes: Sequence[Outcome]) -> list[str]:
         were = [outcome.cut for outcome in outcomes if outcome.step.operation.how == how]
         if len(were) >= MANY and not any(were):
             found.append(f"of {len(were)} that were to be killed at a {how} none was: each had ended before")
+    told = [outcome.cut_status for outcome in outcomes if outcome.step.operation.how in ("INT", "TERM")]
+    if len(told) >= MANY and UNSETTLED not in told:
+        found.append(f"of {len(told)} that were told to give up none has told the guest to undo it")
     return found
 
 

@@ -32,7 +32,7 @@ echo "== domains"; xenstore-list /local/domain
 echo "== files"; ls /var/lib/xen
 """
 
-# Keys and files are read before vnode-list is asked, which would put them in order.
+# Keys, files and what Xen says are read before vnode-list is asked, which would put them in order: limit and affinities, too.
 ASK_DOM0 = """
 name={name}; domid=$(xl domid $name) || exit 1
 echo "== domid"; echo $domid
@@ -42,9 +42,10 @@ echo "== cpus"; xenstore-ls -f /local/domain/$domid/cpu
 echo "== memory"; xenstore-ls -f /local/domain/$domid/memory
 echo "== vm"; xenstore-read /local/domain/$domid/vm
 {lists}
-echo "== listed"; xl vnode-list --json $name || exit 1
+echo "== xen"; xl dmesg -c >/dev/null && xl debug-keys u && xl debug-keys q && xl dmesg || exit 1
+echo "== listed"; xl vnode-list --json $name 2>/tmp/soak-said || exit 1
+echo "== said"; cat /tmp/soak-said
 {logs}
-echo "== xen"; xl dmesg -c >/dev/null && xl debug-keys u && xl debug-keys q && xl dmesg
 """
 
 ASK_HEAP = "xl dmesg -c >/dev/null && xl debug-keys u && xl dmesg"
@@ -102,6 +103,7 @@ class Books:
     backends: frozenset[str]  # of dom0: kind/domid
     memory_target_kib: int  # of the guest's home, for stock's balloon
     listed: Mapping[int, Mapping[str, Any]]  # xl vnode-list --json
+    said: tuple[str, ...]  # what it has said on standard error
     free: Mapping[int, int]  # pages of a physical node that are free, or dom0's
     pages: Mapping[int, int]  # of the guest
     total: int  # of the guest
@@ -247,6 +249,7 @@ def read(guest: ElasticGuest, in_dom0: Inside, in_guest: Inside) -> Books:
             backends=parse_backends(said["backends"]),
             memory_target_kib=number(keys_below(said["memory"], f"/local/domain/{domid}/memory"), "target"),
             listed=parse_vnode_list(said["listed"]),
+            said=tuple(filter(str.strip, said["said"].splitlines())),
             free=free_or_dom0s(said["xen"]),
             pages=pages,
             total=total,

@@ -152,12 +152,8 @@ def violations(shape: Shape, base: Base, step: Step, books: Books) -> list[Viola
     return found
 
 
-def at_rest(
-    shape: Shape, base: Base, before: State, books: Books, inner: Operation, *, undone: bool = False
-) -> list[Violation]:
+def at_rest(shape: Shape, base: Base, before: State, books: Books, inner: Operation) -> list[Violation]:
     """All that does not hold when an xl has left operation `inner` half-way and vnode-list shows nothing under way.
-
-    `undone`: it was told to give up, and has said that the guest undoes it: the vnode is as it was, but where that failed.
 
     vnode-list settles before it lists (xl_vnode_list.c): a record that says of nothing under way is struck out, and one whose
     guest has failed is announced as its own undoing, which is under way then. So there is no record at rest. The vnode is as it
@@ -170,7 +166,6 @@ def at_rest(
     there = was or to_be
     assert there is not None
     sizes = [0 if each is None or each.residual else each.mib for each in (was, to_be)]
-    error = books.keys.get(f"guest/node/{vnode}/error")
     name, kib = _mostly(vnode, books)
     now, found, target = before.without_vnode(vnode), list[Violation](), None
     if name == "residual":
@@ -180,27 +175,18 @@ def at_rest(
     elif name != "offline" or min(sizes) > 0:
         now = before.with_vnode(There(vnode, kib // MIB_KIB, there.pnode))
         target = sizes[0] * MIB_KIB
-        if number(books.keys, f"node/{vnode}/target-kb") != target or not error:
+        if number(books.keys, f"node/{vnode}/target-kb") != target or not books.keys.get(f"guest/node/{vnode}/error"):
             target = None
         if not max(min(sizes), EXTENT_MIB) * MIB_KIB <= kib <= max(sizes) * MIB_KIB:
             found.append(Violation(f"vnode {vnode}: it has {kib} KiB, not {min(sizes)} to {max(sizes)} MiB"))
         elif target is None and kib not in [MIB_KIB * mib for mib in sizes]:
             found.append(Violation(f"vnode {vnode}: it has {kib} KiB, of {sizes} MiB, and the guest does not say why"))
-    if undone and not _as_it_was(was, name, kib) and not error:
-        found.append(Violation(f"vnode {vnode}: it is {name}, {kib} KiB: not undone, and the guest does not say why"))
     step = Step(0, Operation("cut", inner=inner), before, now, model.Expected())
     found += _pages(shape, base, step, books)
     found += _limit(shape, base, now, books, max((target or 0) - kib_of(now.vnode(vnode), books), 0))
     for each in shape.vnodes:
         found += _vnode(now, each.number, books, target if each.number == vnode else None)
     return found + list(_rest(shape, base, step, books))
-
-
-def _as_it_was(was: There | None, name: str, kib: int) -> bool:
-    """Whether a vnode that has this state and this memory is as it was."""
-    if was is None or was.residual:
-        return name == ("offline" if was is None else "residual")
-    return name == "online" and kib == was.mib * MIB_KIB
 
 
 def _mostly(vnode: int, books: Books) -> tuple[str, int]:
@@ -213,6 +199,8 @@ def _mostly(vnode: int, books: Books) -> tuple[str, int]:
 
 def _rest(shape: Shape, base: Base, step: Step, books: Books) -> Iterator[Violation]:
     """All but memory."""
+    for line in books.said:
+        yield Violation(f"xl vnode-list says: {line}")
     yield from _static(shape, base, books)
     yield from _placement(shape, base, step.after, books)
     yield from _operations(step, books)

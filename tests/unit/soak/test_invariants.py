@@ -495,14 +495,12 @@ def test_what_a_residual_at_rest_may_have(home: PlayedHome, before: State, inner
         assert [line for line in found if "a residual of" in line] == said
 
 
-@pytest.mark.parametrize("undone", [True, False])
 @pytest.mark.parametrize("now", [ABSENT, THERE, RESIDUAL], ids=["absent", "there", "residual"])
-def test_an_attach_of_a_residual_at_rest(home: PlayedHome, now: State, undone: bool) -> None:
-    """It stays one, or is there; or it leaves, where nothing holds it any more. What is undone is a residual again."""
+def test_an_attach_of_a_residual_at_rest(home: PlayedHome, now: State) -> None:
+    """It stays one, or is there; or it leaves, where nothing holds it any more."""
     base, seen = read_in(home, now)
     before = holding(RESIDUAL) if now == RESIDUAL else RESIDUAL
-    found = [each.what for each in invariants.at_rest(SHAPE, base, before, seen, ATTACH, undone=undone)]
-    assert ["not undone" in line for line in found] == [True] * (undone and now != RESIDUAL)
+    assert at_rest(base, before, seen, ATTACH) == []
 
 
 @pytest.mark.parametrize("planted", [name for name in PLANTED if name != "an error is left"])

@@ -121,13 +121,18 @@ def test_pages_on_a_node_are_counted(tmp_path: Path) -> None:
     """By a real shell, of the words of a real kernel (mm/mempolicy of proc(5))."""
     (tmp_path / "numa_maps").write_text(
         "7f00 prefer:1 anon=2050 dirty=2050 N0=2 N1=2048 kernelpagesize_kB=4\n7f90 default file=/usr/lib/N1=7 mapped=3 N1=3\n"
-        "7fa0 default N10=9\n", encoding="utf-8",
+        "7fa0 default N10=9\n"
+        "7fb0 default file=/memfd:a\\040(deleted) mapped=500 active=0 N0=40 N3=500 kernelpagesize_kB=4\n"
+        "7fc0 default file=/memfd:a\\040(deleted) mapped=512 active=0 N3=512 kernelpagesize_kB=4\n"
+        "7fd0 default file=/memfd:b\\040(deleted) mapped=8 N3=8 kernelpagesize_kB=4\n"
+        "7fe0 default file=/usr/lib/a mapped=8 N3=3\n7ff0 default file=/usr/lib/a mapped=8 N3=4\n", encoding="utf-8",
     )  # fmt: skip
 
     def shell(command: str, timeout: float = 60.0) -> Done:
         return in_a_shell(command.replace("/proc/12", str(tmp_path)), timeout)
 
-    assert [programs.pages_on(shell, 12, node) for node in (0, 1, 2, 10)] == [2, 2051, 0, 9]
+    assert [programs.pages_on(shell, 12, node) for node in (0, 1, 2, 10)] == [42, 2051, 0, 9]
+    assert programs.pages_on(shell, 12, 3) == 512 + 8 + 7, "a memfd that is mapped twice has its pages once"
     with pytest.raises(CommandFailedError):
         programs.pages_on(shell, 13, 1)
 

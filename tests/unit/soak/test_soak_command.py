@@ -426,3 +426,12 @@ def test_how_to_repeat_it_with_checks() -> None:
     step = plan(5, 12, SHAPES["guest4"])[-1]
     assert soak.replay(options, 5, step) == "make soak-debug SEED=5 OPS=300 FROM=12 TO=12 SOAK_GUEST=guest4"  # type: ignore[arg-type]
     assert soak.replay(options, 5, step, 3) == "make soak-debug SEED=5 OPS=300 FROM=3 TO=12 SOAK_GUEST=guest4"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("status", [0, 130, 143, 6])
+def test_an_xl_that_takes_no_signal_is_wrong(status: int) -> None:
+    """Of eight or more that were told to give up one at least has to have done so, of both signals together."""
+    steps = [step for step in plan(2, 600, SHAPE) if step.operation.how in ("INT", "TERM")][: soak.MANY]
+    outcomes = [Outcome(step, cut=bool(status), cut_status=status) for step in steps]
+    said = [] if status == 6 else [f"of {soak.MANY} that were told to give up none has told the guest to undo it"]
+    assert len(outcomes) == soak.MANY and soak.uncut(outcomes) == said and soak.uncut(outcomes[:-1]) == []
