@@ -62,6 +62,7 @@ DONE_ALREADY = re.compile(r"vnode \d+ is (?:attached|absent) already")
 CANCELLED = re.compile(r"^cancelled: the guest has been told to undo it", re.MULTILINE)
 # What one says that is told before it has begun: refused, as libxl's tests have it (test_operations.c).
 BEFORE_BEGIN = re.compile(r"cancelled before it began")
+REBOOTING = r"^Rebooting domain \d+$"  # xl reboot, each time (xl_vmcontrol.c)
 
 
 # Which thread has made how many calls: strace, which kills at the Nth, counts each thread's by themselves.
@@ -461,7 +462,7 @@ class Soak:
             command = self.guest.command("reboot")
             done = self.home.dom0(command)
             self._note(outcome, done)
-            outcome.wrong += [f"{command}: {line}" for line in complains(done)]
+            outcome.wrong += [f"{command}: {line}" for line in complains(done, REBOOTING)]
             if done.status != DONE:
                 raise LabError(f"{command}: exit status {done.status}: {done.text.strip()}")
             self.home.next_life(self.guest, domid)

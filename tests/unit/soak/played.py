@@ -66,6 +66,7 @@
     torn        dom0's balloon takes a page back between two lines of a report, once
     fails       the same, and the guest says why it did
     sticks      one that says that it had not begun has attached the node
+    sinks       one that a signal ends before it has told the guest has attached the node
     keeps       the end of a domain leaves pages of dom0 with its balloon, which are free
     sobs        a program that ends has the guest's kernel tell of it
     moves       dom0's balloon gives back a page each time that the host is asked, four times
@@ -284,7 +285,7 @@ class PlayedHome:
         self.between = 0
         if far < AT_ONCE:
             sticks = "sticks" in self.faults
-            node |= self._wanted(name, number, words, options) if sticks else {}
+            node |= self._wanted(name, number, words, options) if sticks or "sinks" in self.faults else {}
             status = 3 if sticks else 0 if "claims" in self.faults else status
             return Done(status, "", "libxl: cancelled before it began" if sticks else "")
         if "idles" in self.faults and "--no-wait" in words:
@@ -416,7 +417,8 @@ class PlayedHome:
             )
             self._born()
             self.kept = self.drift = kept
-            return Done(0, "", "libxl: warning: it takes long\n" if "reboots" in self.faults else "")
+            said = f"Rebooting domain {self.domid - 1}\n"
+            return Done(0, "", said + "libxl: warning: it takes long\n" * ("reboots" in self.faults))
         if words[1] == "mem-set":
             self.limit_off = -sum(node["kib"] // 4 for node in self.vnodes.values()) * ("repairs" in self.faults)
             self.home_mib = int(words[3].removesuffix("m"))

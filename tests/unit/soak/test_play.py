@@ -173,6 +173,7 @@ PLANTED = (
     ("repairs", (ON, model.mem_set(496)), r"Xen's limit is \d+ KiB: -524288"),
     ("warns", (ON,), r"xl vnode-list says: libxl: warning: vnode 1: the host's side is not in order yet"),
     ("reboots", (Operation("reboot"),), r"it ends with 0, and says: libxl: warning: it takes long"),
+    ("sinks", (too_soon(ON),), r"before the clean-up: vnode 1: xenstore: state is online, not offline"),
     ("sticks", (too_soon(ON),), r"before the clean-up: vnode 1: xenstore: state is online, not offl"),
     ("elsewhere", (ON, model.start(Program(1, "lock", 8, 1))), r"program 1 \(lock\): 0 of 2048 pages on node 1"),
     ("libraries", (ON, model.start(Program(1, "lock", 8, 1))), r"program 1 \(lock\): 250 of 2048 pages on node 1"),
