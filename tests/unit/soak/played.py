@@ -63,7 +63,7 @@
     warns       vnode-list complains of something
     reboots     the xl that reboots a guest does
     grants now  a vCPU of dom0 maps the first grant of its life while a node comes
-    torn        dom0's balloon takes a page back between two lines of a report, once
+    torn        dom0's balloon takes pages back between two lines of a report of a guest, in two reports
     fails       the same, and the guest says why it did
     sticks      one that says that it had not begun has attached the node
     sinks       one that a signal ends before it has told the guest has attached the node
@@ -121,6 +121,7 @@ class PlayedHome:
         self.maptrack = {0: 1, 1: 0}  # pages in which Xen keeps dom0's mapped grants, by physical node
         self.slow = self.between = 0
         self.moves = 4  # that dom0's balloon still makes
+        self.torn = [2, 1]  # pages that it takes back within the next reports, the last one first
         self.dom0_pages = {0: 261630, 1: 0}
         self.stale: list[str] = []
         self.unanswered: set[str] = set()  # questions of the books to which dom0 says nothing
@@ -511,9 +512,8 @@ class PlayedHome:
         """What debug key `u` says of the host and of dom0."""
         free = {node: self.free(node) - (node == 1 and slow > 0) for node in HOST_PAGES}
         lines = [f"(XEN) NODE{node} start->0 size->524288 free->{free[node]}" for node in HOST_PAGES]
-        if "torn" in self.faults and self.domid:
-            self.faults.discard("torn")
-            self.dom0_pages[0] += 1
+        if "torn" in self.faults and self.domid and self.torn:
+            self.dom0_pages[0] += self.torn.pop()
         lines += ["(XEN) CPU0...1 -> NODE0", "(XEN) CPU2...3 -> NODE1", "(XEN) Memory location of each domain:"]
         lines += [f"(XEN) d0 (total: {sum(self.dom0_pages.values())}):"]
         return lines + [f"(XEN)     Node {node}: {pages}" for node, pages in self.dom0_pages.items()]
