@@ -628,7 +628,7 @@ def ended_as_it_may(operation: Operation, done: Done) -> bool:
 
 
 def by_signal(operation: Operation) -> int | None:
-    """What an xl ends with that SIGINT or SIGTERM ends: none does any more once it has opened its ears (open_signals())."""
+    """What an xl ends with that SIGINT or SIGTERM ends: before it begins it blocks both, to read them (open_signals())."""
     return {"INT": 128 + 2, "TERM": 128 + 15}.get(operation.how or "")
 
 
